@@ -25,7 +25,9 @@ _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 _OPEN = r"\\?[\[［【]"
 _CLOSE = r"\\?[\]］】]"
 _SPACE = rf"[\s{_INVISIBLE}]*"
-_WORD = "".join(f"[{c}{c.lower()}{chr(ord(c) + 0xFEE0)}{chr(ord(c.lower()) + 0xFEE0)}]" for c in "QUIT")
+_WORD = "".join(
+    f"[{c}{c.lower()}{chr(ord(c) + 0xFEE0)}{chr(ord(c.lower()) + 0xFEE0)}]" for c in "QUIT"
+)
 _TOKEN = rf"{_OPEN}{_SPACE}{_WORD}{_SPACE}{_CLOSE}"
 # Markup around the token and one closing mark after it belong to the token, not to the farewell.
 _FINAL_TOKEN = re.compile(

@@ -67,6 +67,19 @@ class Card(Record):
     original: dict[str, Any] = Field(default_factory=dict, repr=False)
 
 
+class Scene(NamedTuple):
+    """All that a simulator sees of a card besides its opening, placeholders filled (paper 3.1).
+
+    A user does not see persona, lorebook or instructions, so neither does who plays the user.
+    `user` is the name that the character calls them by.
+    """
+
+    language: Literal["en", "zh"]
+    character: str
+    scenario: str
+    user: str
+
+
 class Turn(Record):
     """One message of a real session; only a character turn may carry a satisfaction, 1..5."""
 

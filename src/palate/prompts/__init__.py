@@ -42,6 +42,28 @@ class Prompt(NamedTuple):
             raise KeyError(f"prompt {self.name}: placeholders and values differ in {odd}")
         return _PLACEHOLDER.sub(lambda match: values[match.group(1)], self.text)
 
+    def fill_present(self, **values: str) -> str:
+        """Like `fill`, without the paragraphs that hold a placeholder whose value is blank.
+
+        So that a card without a scenario has no heading for one.
+
+        Raises:
+            KeyError: as `fill`.
+        """
+        self.fill(**values)
+        paragraphs = [
+            part
+            for part in self.text.split("\n\n")
+            if all(values[name].strip() for name in _PLACEHOLDER.findall(part))
+        ]
+        joined = "\n\n".join(paragraphs)
+        return _PLACEHOLDER.sub(lambda match: values[match.group(1)], joined)
+
+
+def placeholders(prompt: Prompt) -> frozenset[str]:
+    """The names that `fill` needs."""
+    return frozenset(_PLACEHOLDER.findall(prompt.text))
+
 
 @functools.cache
 def load(name: str, language: str) -> Prompt:

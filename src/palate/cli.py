@@ -1,0 +1,213 @@
+"""The command line: parse, call, print. What a command does lives in the module it imports.
+
+Modules are imported inside the commands, so that `palate --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from palate import __version__
+from palate.errors import PalateError
+
+EXIT_CODES = """
+\b
+Exit codes:
+  0  done
+  1  a gate or a check says no
+  2  the input or the study is wrong (one sentence says what, where, what to do)
+  3  stopped with work left: the same command takes it up again
+"""
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=CONTEXT, epilog=EXIT_CODES)
+@click.version_option(__version__, prog_name="palate")
+def palate() -> None:
+    """Evaluate role-playing AI characters the way the person who talks to them would.
+
+    \b
+    Begin:     palate demo                  a whole study with embedded models, no key
+               palate init my-study         a study of your own to fill in
+    Then:      palate plan my-study         cells, calls, tokens, money, before any is spent
+               palate run my-study          play, judge, report; resumes by itself
+               palate report my-study/runs/NAME
+    """
+
+
+STUDY = click.argument("study", type=click.Path(path_type=Path))
+OUT = click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Run folder to write or resume [default: runs/NAME in the study folder].",
+)
+LIMIT = click.option(
+    "--limit", type=click.IntRange(min=1), help="Only the first N cells of the plan."
+)
+
+
+@palate.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("demo"),
+    show_default=True,
+    help="Folder for the study; kept, so that it can be changed and run again.",
+)
+def demo(out: Path) -> None:
+    """Run the sample study with embedded models: real computing, no key, a few minutes.
+
+    Two synthetic users, three candidates made of one small model. The judge is that small model
+    too, so the numbers show that the machinery works, not who is better.
+    """
+    from palate.demo import run_demo
+
+    raise SystemExit(run_demo(out))
+
+
+@palate.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def init(folder: Path) -> None:
+    """Write a study to begin with: the sample users and cards, and a commented study.toml."""
+    from palate.demo import write_sample
+
+    write_sample(folder)
+    click.echo(f"Wrote {folder}/study.toml. Put in your models, then: palate plan {folder}")
+
+
+@palate.command()
+@STUDY
+@LIMIT
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(study: Path, limit: int | None, as_json: bool) -> None:
+    """Show cells, calls, tokens and money of a STUDY before any is spent."""
+    from palate.plan import estimate, print_estimate
+
+    forecast = estimate(study, limit=limit)
+    if as_json:
+        click.echo(json.dumps(forecast.model_dump(mode="json"), ensure_ascii=False, indent=2))
+    else:
+        print_estimate(forecast)
+
+
+@palate.command()
+@STUDY
+@OUT
+@LIMIT
+@click.option(
+    "--max-concurrency",
+    type=click.IntRange(min=1),
+    help="Calls in flight per endpoint, in place of the study's endpoint settings.",
+)
+def run(study: Path, out: Path | None, limit: int | None, max_concurrency: int | None) -> None:
+    """Play and judge every cell of a STUDY, then write its report.
+
+    Every message and verdict is on disk before the next call is made. Interrupted, killed or
+    failed in part, the same command takes the run up where it is.
+    """
+    from palate.commands import run_study
+
+    raise SystemExit(run_study(study, out=out, limit=limit, max_concurrency=max_concurrency))
+
+
+@palate.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+def report(run: Path, as_json: bool) -> None:
+    """Write the report of a RUN folder anew and print its results."""
+    from palate.commands import report_run
+
+    report_run(run, as_json=as_json)
+
+
+@palate.command()
+@click.argument("scores", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+def aggregate(scores: Path, as_json: bool, seed: int) -> None:
+    """Turn scores from anywhere into profiles: the formulas of section 6 alone.
+
+    \b
+    SCORES is a CSV with the columns user,card,candidate,repetition,track,reply,score
+      track       personal, generic or session
+      repetition  from 1
+      reply       from 0 over the character's replies without the opening; empty for session
+      score       1..5, or empty for unscored; a planned cell without a reply is a row with
+                  reply and score empty
+    """
+    from palate.commands import aggregate_scores
+
+    aggregate_scores(scores, as_json=as_json, seed=seed)
+
+
+@palate.group()
+def simulator() -> None:
+    """Simulated users: one per real person."""
+
+
+@simulator.command("profile")
+@STUDY
+@click.option("--user", required=True, help="The user's id in the study.")
+@click.option("--model", help="Model that writes it [default: the simulator's own model].")
+@click.option("--force", is_flag=True, help="Replace a profile that is there.")
+def simulator_profile(study: Path, user: str, model: str | None, force: bool) -> None:
+    """Write a user's profile from their training sessions, frozen by its hash.
+
+    Held-out sessions are not read. A simulator of kind "profile" needs it.
+    """
+    from palate.commands import write_user_profile
+
+    write_user_profile(study, user=user, model=model, force=force)
+
+
+@palate.group()
+def rubric() -> None:
+    """Personal rubrics: what one person rewards and what they punish."""
+
+
+@rubric.command("show")
+@click.argument("path", type=click.Path(path_type=Path))
+def rubric_show(path: Path) -> None:
+    """Print a frozen rubric for a person to read."""
+    from palate.commands import show_rubric
+
+    show_rubric(path)
+
+
+@rubric.command("verify")
+@STUDY
+def rubric_verify(study: Path) -> None:
+    """Check every rubric of a STUDY: its hash, its schema and the turns that it cites."""
+    from palate.commands import verify_rubrics
+
+    verify_rubrics(study)
+
+
+def main() -> NoReturn:
+    """Run the command line; a `PalateError` is one sentence and an exit code, no traceback."""
+    try:
+        palate(standalone_mode=False)
+    except PalateError as error:
+        _fail(str(error), error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("stopped; the same command takes the work up again", 3)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output went away: nothing to tell it
+        sys.exit(0)
+    sys.exit(0)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    """Print the sentence without the escape codes that a card or a server may have put in it."""
+    clean = "".join(c if c.isprintable() else " " for c in message)
+    click.echo(f"palate: {clean}", err=True)
+    sys.exit(code)

@@ -1,0 +1,212 @@
+"""JSON objects out of untidy text: what judges really send (`docs/adr/0004-verdicts.md`).
+
+Valid JSON is read as it stands; only where that fails are objects looked for in the text, and
+only there are the usual slips forgiven: fences and prose around, comments, trailing or missing
+commas, single, curly and full-width quotes, full-width braces, colons and commas, bare keys.
+Slips are forgiven in the structure alone: what stands inside a string stays as it was written.
+
+An object that was begun and breaks off spoils the whole text: what can still be read inside it
+may be a draft, so nothing is picked out of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+# A value is None, bool, int, float, str, list or Pairs.
+Value = object
+
+
+class Pairs(tuple[tuple[str, Value], ...]):
+    """A JSON object as it was written: in order, with repeated keys kept."""
+
+    __slots__ = ()
+
+
+class Found(NamedTuple):
+    """An object or list in a text, and the text before it up to the one before."""
+
+    value: Value
+    before: str
+
+
+class BrokenJSON(ValueError):
+    """No JSON can be read here; the text says why."""
+
+
+MAX_DEPTH = 20
+
+_BRACE = re.compile(r"[{｛]")
+_SKIPPED = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_BARE_KEY = re.compile(r"[^\W\d][\w .-]*")
+_BARE_VALUE = re.compile(r"[^\s,，;；{}｛｝\[\]［］\"“”：:][^\n,，;；}｝\]］]*?(?=\s*(?://|#|/\*|[\n,，;；}｝\]］]))")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CLOSERS = {'"': '"', "'": "'", "“": "”“\"", "”": "”\"", "‘": "’‘'", "＂": "＂", "「": "」"}
+_LITERALS = {"true": True, "false": False, "null": None, "none": None}
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+# What may follow a closing quote: the end of the entry, or the colon after a key.
+_AFTER_STRING = re.compile(
+    r"[\s\ufeff]*(?:\Z|[:：}｝\]］]|//|/\*"
+    r"|[,，][\s\ufeff]*(?:\Z|[\"'“”‘＂「{｛\[［}｝\]］]|//|/\*|[-\d]|[^\W\d][\w .-]*[:：]|(?:true|false|null)\b)"
+    r"|(?<=[\n])[\"'“‘＂「])"
+)
+
+
+def whole(text: str) -> Value:
+    """The text as one valid JSON value (raw line breaks in strings allowed).
+
+    Raises:
+        BrokenJSON: it is not.
+    """
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise BrokenJSON(str(error)) from error
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
+
+
+def objects(text: str) -> list[Found]:
+    """The objects in the text that stand in no other, in order, slips in them forgiven.
+
+    A brace that opens no object ("{smile}") is text.
+
+    Raises:
+        BrokenJSON: an object was begun (it has a key and a colon) and cannot be read to its end.
+    """
+    found: list[Found] = []
+    after = at = 0
+    while match := _BRACE.search(text, at):
+        value, end = _object(text, match.start())
+        if value is None:
+            at = match.end()
+            continue
+        found.append(Found(value, text[after : match.start()]))
+        after = at = end
+    return found
+
+
+def _object(text: str, start: int) -> tuple[Value, int]:
+    """The object at `start` and where it ends, or None where the brace opens no object."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        reader = _Reader(text, start)
+        try:
+            value, end = reader.container(0), reader.at
+        except BrokenJSON:
+            if reader.keys:
+                raise
+            return None, start
+    return value, end
+
+
+@dataclass
+class _Reader:
+    """A recursive reader of one object; `keys` counts the keys it has seen with their colon."""
+
+    text: str
+    at: int
+    keys: int = 0
+
+    def container(self, depth: int) -> Value:
+        if depth > MAX_DEPTH:
+            self.fail("nested too deeply")
+        opening = self.text[self.at]
+        self.at += 1
+        return self.object(depth) if opening in "{｛" else self.list(depth)
+
+    def object(self, depth: int) -> Pairs:
+        pairs: list[tuple[str, Value]] = []
+        while True:
+            self.skip(",，;；")
+            if self.take("}｝"):
+                return Pairs(pairs)
+            key = self.key()
+            if not self.take(":："):
+                self.fail("a key without a colon")
+            self.keys += 1
+            pairs.append((key, self.value(depth)))
+
+    def list(self, depth: int) -> list[Value]:
+        values: list[Value] = []
+        while True:
+            self.skip(",，;；、")
+            if self.take("]］"):
+                return values
+            values.append(self.value(depth))
+
+    def key(self) -> str:
+        if self.peek() in _CLOSERS:
+            return self.string()
+        match = _BARE_KEY.match(self.text, self.at)
+        if match is None:
+            self.fail("no key where one is due")
+        self.at = match.end()
+        return match.group().strip()
+
+    def value(self, depth: int) -> Value:
+        self.skip()
+        if self.peek() in "{｛[［" and self.peek():
+            return self.container(depth + 1)
+        if self.peek() in _CLOSERS:
+            return self.string()
+        match = _BARE_VALUE.match(self.text, self.at)
+        if match is None:
+            self.fail("no value where one is due")
+        self.at = match.end()
+        return _bare(match.group().strip())
+
+    def string(self) -> str:
+        """A quoted text. A quote inside it that nothing structural follows belongs to it."""
+        closers = _CLOSERS[self.text[self.at]]
+        start = self.at = self.at + 1
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            self.at += 1
+            if char == "\\":
+                self.at += 1
+            elif char in closers and _AFTER_STRING.match(self.text, self.at):
+                return _ESCAPE.sub(_unescaped, self.text[start : self.at - 1])
+        self.fail("a text that is never closed")
+
+    def skip(self, also: str = "") -> None:
+        """Pass white space and comments, and any of the characters in `also`."""
+        while True:
+            match = _SKIPPED.match(self.text, self.at)
+            self.at = match.end() if match else self.at
+            if not (also and self.peek() and self.peek() in also):
+                return
+            self.at += 1
+
+    def take(self, wanted: str) -> bool:
+        self.skip()
+        if self.peek() and self.peek() in wanted:
+            self.at += 1
+            return True
+        return False
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def fail(self, why: str) -> NoReturn:
+        raise BrokenJSON(f"{why}, at character {self.at}")
+
+
+def _bare(word: str) -> Value:
+    if word.lower() in _LITERALS:
+        return _LITERALS[word.lower()]
+    if _NUMBER.fullmatch(word):
+        return json.loads(word)
+    return word
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code, char = match.groups()
+    if code is not None:
+        return chr(int(code, 16))
+    return {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}.get(char, char)

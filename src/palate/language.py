@@ -1,0 +1,28 @@
+"""Which of the two languages a text is in: English, or Chinese where Han characters prevail."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Language = Literal["en", "zh"]
+
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
+_WORD = re.compile(r"[A-Za-zÀ-ɏ]+")
+
+
+def of_text(text: str) -> Language:
+    """The language of `text`; English where it has neither words nor Han characters.
+
+    A Han character weighs as much as a Latin word: a Chinese text with a long foreign name in it
+    stays Chinese, an English one with a few Chinese words stays English.
+    """
+    return "zh" if len(_HAN.findall(text)) > len(_WORD.findall(text)) else "en"
+
+
+def named(tag: str) -> Language | None:
+    """The language of a tag such as "en", "en-GB" or "zh_Hans"; None for any other language."""
+    primary = re.split(r"[-_]", tag.strip().lower(), maxsplit=1)[0]
+    if primary == "en":
+        return "en"
+    return "zh" if primary == "zh" else None

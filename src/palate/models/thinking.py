@@ -1,0 +1,108 @@
+"""Taking a model's private reasoning out of its text.
+
+Reasoning arrives inside the text as <think>…</think> (or <thinking>, <thought>, <reasoning>, in
+any case, in the brackets that some model families use). It must reach neither the other side of
+the chat nor a judge. Rules, in the order in which they decide:
+
+- A tag inside back-ticks or a fenced code block is text.
+- A block runs from its opening to the closing that balances it; without one, to the first
+  closing; without any, to the end of the text (the answer was cut while it was thinking).
+- A closing without an opening ends a block that the chat template had opened: all text before
+  it is reasoning. So is text between a block and a later closing, unless nothing follows it:
+  losing words is noticed, leaking thoughts is not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|thoughts|reasoning)"
+_TAG = re.compile(
+    rf"<\s*(?P<a>/?)\s*{_NAME}(?:\s[^<>]*)?(?P<self>/?)>"
+    r"|\[(?P<b>/?)THINK\]"
+    r"|◁(?P<c>/?)think▷",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+
+# White space of all kinds, zero-width and direction marks, fillers: text of these alone is empty.
+_BLANK = (
+    "".join(map(chr, [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0xAD, 0x1680]))
+    + "".join(map(chr, [*range(0x2000, 0x2010), *range(0x2028, 0x2030), 0x205F, 0x3000]))
+    + "".join(map(chr, [*range(0x2060, 0x2065), 0x2800, 0x3164, 0xFEFF]))
+)
+
+
+class Thinking(NamedTuple):
+    """A text in two parts; both are without outer white space."""
+
+    visible: str
+    reasoning: str
+
+
+class _Tag(NamedTuple):
+    start: int
+    end: int
+    closes: bool
+
+
+def strip_thinking(text: str) -> Thinking:
+    """`text` without its reasoning, and the reasoning."""
+    if _TAG.search(text) is None:
+        return Thinking(text.strip(_BLANK), "")
+    visible: list[str] = []
+    reasoning: list[str] = []
+    tags = _tags(text)
+    position = 0
+    while True:
+        index = next((i for i, tag in enumerate(tags) if tag.start >= position), None)
+        if index is None:
+            visible.append(text[position:])
+            break
+        tag = tags[index]
+        before = text[position : tag.start]
+        if tag.closes:
+            _close_unopened(before, text[tag.end :], visible, reasoning)
+            position = tag.end
+            continue
+        visible.append(before)
+        closing = _closing(tags, index)
+        reasoning.append(text[tag.end : closing.start if closing else len(text)])
+        position = closing.end if closing else len(text)
+    return Thinking(
+        "".join(visible).strip(_BLANK),
+        "\n".join(part.strip(_BLANK) for part in reasoning if part.strip(_BLANK)),
+    )
+
+
+def _tags(text: str) -> list[_Tag]:
+    """The tags that are not inside code; a self-closed one is an empty block."""
+    code = [match.span() for match in _CODE.finditer(text)]
+    tags: list[_Tag] = []
+    for match in _TAG.finditer(text):
+        if any(start < match.start() and match.end() < end for start, end in code):
+            continue
+        closes = bool(match["a"] or match["b"] or match["c"])
+        tags.append(_Tag(match.start(), match.end(), closes))
+        if match["self"] and not closes:
+            tags.append(_Tag(match.end(), match.end(), True))
+    return tags
+
+
+def _closing(tags: list[_Tag], opening: int) -> _Tag | None:
+    depth = 0
+    for tag in tags[opening:]:
+        depth += -1 if tag.closes else 1
+        if depth == 0:
+            return tag
+    return next((tag for tag in tags[opening:] if tag.closes), None)
+
+
+def _close_unopened(before: str, after: str, visible: list[str], reasoning: list[str]) -> None:
+    """Decide about a closing tag without an opening; see the module's rules."""
+    if visible and not after.strip(_BLANK):
+        visible.append(before)
+        return
+    reasoning.extend([*visible, before])
+    visible[:] = []

@@ -1,0 +1,209 @@
+"""Free role-play: one simulator and one candidate talk, and nothing else (paper 3.2).
+
+The chat opens with the card's opening, then the simulated user and the candidate alternate. There
+is no orchestrator. It ends when the user leaves (`[QUIT]`), at the depth limit (counted in user
+turns), or when one side has nothing to say. Every accepted step is handed to `accept` before the
+next call is made, so that a killed run continues in mid-chat.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from palate.chat import as_seen_by, read_user
+from palate.models.client import ChatMessage, Completion, Model, Purpose, Request, Sampling
+from palate.types import Cell, Finish, Message, Speaker, Trajectory, TrajectoryEnd, Usage
+
+# An empty message is asked for this many times in all before the session ends for it [choice].
+ATTEMPTS_AT_A_MESSAGE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One side of the table: a model and what it is told before and after the conversation.
+
+    `after_history` is a card's post-history instruction, sent last. `seeded`: give each call a
+    seed of its own, derived from the cell and the turn (for endpoints that honour it).
+    `gets_session`: it is told the session id. `remembers`: a service that keeps the chat itself;
+    of the conversation it gets only the message it has not seen.
+    """
+
+    model: Model
+    sampling: Sampling
+    system: str = ""
+    after_history: str = ""
+    seeded: bool = False
+    gets_session: bool = False
+    remembers: bool = False
+
+
+class Step(NamedTuple):
+    """What one call brought: a message, an end, or both (a farewell; the last reply).
+
+    `message` None with `ended_by` set: the user left without a word, or nothing came.
+    """
+
+    message: Message | None
+    ended_by: TrajectoryEnd | None
+    usage: Usage = Usage()
+    attempts: int = 1
+    model: str = ""
+    latency_s: float = 0.0
+
+
+Accept = Callable[[Step], None]
+Flags = Callable[[str, Sequence[str]], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All that a cell's conversation is played with.
+
+    `session` is unique to this cell of this run, and the same when the run is resumed.
+    `flags_of_user(text, own earlier messages)` names what is odd about a simulator's message
+    (repetition, assistant phrases, …): facts beside the text, never a reason to end.
+    """
+
+    cell: Cell
+    opening: str
+    simulator: Seat
+    candidate: Seat
+    depth_limit: int
+    seed: int
+    session: str
+    flags_of_user: Flags
+
+
+async def play(table: Table, accept: Accept, so_far: Sequence[Message] = ()) -> Trajectory:
+    """Play a cell to its end, from wherever `so_far` left it.
+
+    Raises:
+        ModelError: a call failed for good; what was accepted before stays accepted, and the next
+            attempt takes it up.
+    """
+    messages = list(so_far)
+    ended_by = end_of(messages, table.depth_limit)
+    while ended_by is None:
+        step = await _next_step(table, messages)
+        accept(step)
+        if step.message is not None:
+            messages.append(step.message)
+        ended_by = step.ended_by
+    return Trajectory.model_construct(
+        cell=table.cell, opening=table.opening, messages=tuple(messages), ended_by=ended_by
+    )
+
+
+def end_of(messages: Sequence[Message], depth_limit: int) -> TrajectoryEnd | None:
+    """The depth limit, if these messages have reached it: that many user turns, all answered."""
+    return "depth_limit" if len(messages) >= 2 * depth_limit else None
+
+
+async def _next_step(table: Table, messages: list[Message]) -> Step:
+    if len(messages) % 2 == 0:
+        return await _user_step(table, messages)
+    return await _character_step(table, messages)
+
+
+async def _user_step(table: Table, messages: list[Message]) -> Step:
+    completions = await _ask(table, "user", messages)
+    last = completions[-1]
+    act = read_user(last.text)
+    if not act.text and not act.quit:
+        return _step(completions, None, "simulator_empty")
+    if not act.text:
+        return _step(completions, None, "quit")
+    own = [m.text for m in messages if m.speaker == "user"]
+    message = _message("user", act.text, last, table.flags_of_user(act.text, own))
+    return _step(completions, message, "quit" if act.quit else None)
+
+
+async def _character_step(table: Table, messages: list[Message]) -> Step:
+    completions = await _ask(table, "character", messages)
+    last = completions[-1]
+    if last.status == "refused":
+        return _step(completions, None, "candidate_blocked")
+    if not last.text.strip():
+        return _step(completions, None, "candidate_empty")
+    message = _message("character", last.text, last, ())
+    return _step(completions, message, end_of([*messages, message], table.depth_limit))
+
+
+async def _ask(table: Table, side: Speaker, messages: list[Message]) -> list[Completion]:
+    """Ask one side for its next message, again while it is empty; the last answer counts.
+
+    A provider's block is final: asking again would buy the same block.
+    """
+    seat = table.simulator if side == "user" else table.candidate
+    prompt = _prompt(seat, side, table.opening, messages)
+    completions: list[Completion] = []
+    for attempt in range(ATTEMPTS_AT_A_MESSAGE):
+        request = _request(table, seat, side, prompt, len(messages) // 2, attempt)
+        completion = await seat.model.complete(request)
+        completions.append(completion)
+        if completion.status == "refused" or completion.text.strip():
+            break
+    return completions
+
+
+def _prompt(
+    seat: Seat, side: Speaker, opening: str, messages: Sequence[Message]
+) -> tuple[ChatMessage, ...]:
+    before = (ChatMessage("system", seat.system),) if seat.system else ()
+    after = (ChatMessage("system", seat.after_history),) if seat.after_history else ()
+    history = as_seen_by(side, opening, messages)
+    return before + (history[-1:] if seat.remembers else history) + after
+
+
+def _request(
+    table: Table,
+    seat: Seat,
+    side: Speaker,
+    prompt: tuple[ChatMessage, ...],
+    turn: int,
+    attempt: int,
+) -> Request:
+    key = table.cell.key
+    sampling = seat.sampling
+    if seat.seeded:
+        sampling = replace(sampling, seed=_seed(table.seed, key, side, turn, attempt))
+    return Request(
+        messages=prompt,
+        sampling=sampling,
+        purpose=Purpose(
+            "simulator" if side == "user" else "candidate", key, turn, attempt=attempt
+        ),
+        session=table.session if seat.gets_session else None,
+        cache_prefix=1 if seat.system else 0,
+    )
+
+
+def _seed(study_seed: int, key: str, side: Speaker, turn: int, attempt: int) -> int:
+    """Seeded by the cell and the turn: a resumed run asks what it would have asked, and the two
+    repetitions ask differently. In 0 .. 2^31 - 1, which every server takes."""
+    text = f"{study_seed}|{key}|{side}|{turn}|{attempt}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+def _message(
+    speaker: Speaker, text: str, completion: Completion, flags: tuple[str, ...]
+) -> Message:
+    finish: Finish = "length" if completion.status == "length" else "ok"
+    # model_construct: the values were just made here, and this runs twice a turn.
+    return Message.model_construct(speaker=speaker, text=text, finish=finish, flags=flags)
+
+
+def _step(
+    completions: Sequence[Completion], message: Message | None, ended_by: TrajectoryEnd | None
+) -> Step:
+    return Step(
+        message,
+        ended_by,
+        usage=sum((c.usage for c in completions), start=Usage()),
+        attempts=sum(c.attempts for c in completions),
+        model=completions[-1].model,
+        latency_s=sum(c.latency_s for c in completions),
+    )

@@ -1,0 +1,276 @@
+"""Run a study: plan the cells, skip what is done, play, judge (paper 3.2, 3.3).
+
+Resuming is the normal case. A cell's state is what its run folder says: messages accepted so far,
+verdicts read so far. A call that does not come back leaves its cell open, is written to
+failures.jsonl and is made again by the next `palate run`; it never becomes a score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from palate.errors import ModelError
+from palate.judging.tracks import Item, Judge, judge, wanted
+from palate.models.pool import Models
+from palate.prepare import Prepared, Seats
+from palate.roleplay import Step, Table, end_of, play
+from palate.store import Json, RunFolder, RunReader
+from palate.types import Cell, Judgement, Message, Trajectory, TrajectoryEnd
+
+# An endpoint that is down fails every cell the same way: stop and say so instead of trying them all.
+STOP_AFTER_FAILURES_IN_A_ROW = 10
+
+
+class Outcome(NamedTuple):
+    """How a call of `run` went; cells left over are taken up by the next one."""
+
+    done: int
+    planned: int
+    failures: int
+    stopped_early: bool
+
+
+@dataclass(slots=True)
+class CellState:
+    """What the run folder knows of an unfinished cell."""
+
+    messages: list[Message] = field(default_factory=list)
+    steps: int = 0
+    ended_by: TrajectoryEnd | None = None
+    judged: set[tuple[str, int | None]] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts of this call of `run`, read by whatever shows them."""
+
+    planned: int
+    done: int = 0  # with those found done
+    found_done: int = 0
+    failures: int = 0
+    started: float = field(default_factory=time.monotonic)
+    last_failure: str = ""
+
+
+Observe = Callable[[Progress], None]
+
+
+async def run(
+    prepared: Prepared,
+    folder: RunFolder,
+    models: Models,
+    *,
+    limit: int | None = None,
+    observe: Observe = lambda progress: None,
+) -> Outcome:
+    """Play and judge every cell that is not done (the first `limit` cells, if given).
+
+    Raises:
+        StoreError: the folder cannot be written; everything accepted so far is kept.
+    """
+    cells = list(itertools.islice(prepared.cells(), limit))
+    done, open_cells = load_state(folder, {cell.key for cell in cells})
+    progress = Progress(planned=len(cells), done=len(done), found_done=len(done))
+    runner = _Runner(prepared, folder, prepared.seats(models), open_cells, progress, observe)
+    observe(progress)
+    await runner.work([cell for cell in cells if cell.key not in done], models.width())
+    return Outcome(progress.done, progress.planned, progress.failures, runner.stopping)
+
+
+def load_state(reader: RunReader, planned: set[str]) -> tuple[set[str], dict[str, CellState]]:
+    """The planned cells that are done, and the state of those begun.
+
+    A message or verdict written twice counts once, the first one, with a warning if they differ.
+    """
+    done = {record["cell"] for record in reader.records("cells")} & planned
+    states: dict[str, CellState] = {}
+    for record in reader.records("messages"):
+        key = record["cell"]
+        if key in planned and key not in done:
+            _take_step(states.setdefault(key, CellState()), record, reader)
+    for record in reader.records("judgements"):
+        state = states.get(record["cell"])
+        if state is not None:
+            state.judged.add((record["track"], record["reply"]))
+    return done, states
+
+
+def _take_step(state: CellState, record: Json, reader: RunReader) -> None:
+    if record["n"] != state.steps:
+        reader.warnings.append(
+            f"messages.jsonl has step {record['n']} of cell {record['cell']} where step "
+            f"{state.steps} belongs; the first one counts"
+        )
+        return
+    state.steps += 1
+    state.ended_by = record["ended_by"]
+    message = message_of(record)
+    if message is not None:
+        state.messages.append(message)
+
+
+def message_of(record: Json) -> Message | None:
+    """The message of a line of messages.jsonl, or None for a step without one."""
+    if record["text"] is None:
+        return None
+    return Message(
+        speaker=record["speaker"],
+        text=record["text"],
+        finish=record["finish"],
+        flags=tuple(record["flags"]),
+    )
+
+
+class _Runner:
+    """One call of `run`: workers that share an iterator of cells."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        folder: RunFolder,
+        seats: Seats,
+        open_cells: dict[str, CellState],
+        progress: Progress,
+        observe: Observe,
+    ) -> None:
+        self.prepared = prepared
+        self.folder = folder
+        self.seats = seats
+        self.open_cells = open_cells
+        self.progress = progress
+        self.observe = observe
+        self.failures_in_a_row = 0
+        self.stopping = False
+
+    async def work(self, cells: Sequence[Cell], width: int) -> None:
+        """Keep `width` cells under way: one call each while they play, several while judged."""
+        queue = iter(cells)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(width, len(cells))):
+                    group.create_task(self._worker(queue))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def _worker(self, queue: Iterator[Cell]) -> None:
+        for cell in queue:
+            if self.stopping:
+                return
+            await self._cell(cell)
+
+    async def _cell(self, cell: Cell) -> None:
+        state = self.open_cells.pop(cell.key, CellState())
+        try:
+            trajectory = await self._trajectory(cell, state)
+        except ModelError as error:
+            self._failed(cell, "play", [error])
+            return
+        errors = await self._judge(cell, trajectory, state)
+        if errors:
+            self._failed(cell, "judge", errors)
+            return
+        self.folder.append("cells", {"cell": cell.key, "at": time.time()})
+        self.failures_in_a_row = 0
+        self.progress.done += 1
+        self.observe(self.progress)
+
+    async def _trajectory(self, cell: Cell, state: CellState) -> Trajectory:
+        table = self.seats.table(cell)
+        ended_by = state.ended_by or end_of(state.messages, table.depth_limit)
+        if ended_by is not None:
+            return Trajectory(
+                cell=cell,
+                opening=table.opening,
+                messages=tuple(state.messages),
+                ended_by=ended_by,
+            )
+        return await play(table, self._journal(table, state), state.messages)
+
+    def _journal(self, table: Table, state: CellState) -> Callable[[Step], None]:
+        key = table.cell.key
+        numbers = itertools.count(state.steps)
+
+        def accept(step: Step) -> None:
+            self.folder.append("messages", _step_record(key, next(numbers), step))
+            self.failures_in_a_row = 0
+            self.observe(self.progress)
+
+        return accept
+
+    async def _judge(
+        self, cell: Cell, trajectory: Trajectory, state: CellState
+    ) -> list[ModelError]:
+        protocol = self.prepared.study.content.protocol
+        items = [
+            item
+            for item in wanted(trajectory, count=protocol.sampled_replies, seed=protocol.seed)
+            if (item.track, item.reply) not in state.judged
+        ]
+        bench = self.seats.judge(cell)
+        verdicts = [self._verdict(item, cell, trajectory, bench) for item in items]
+        errors = [error for error in await asyncio.gather(*verdicts) if error is not None]
+        return errors
+
+    async def _verdict(
+        self, item: Item, cell: Cell, trajectory: Trajectory, bench: Judge
+    ) -> ModelError | None:
+        """Read one verdict and journal it; an error is returned, so that calls under way finish."""
+        try:
+            judgement = await judge(
+                item,
+                trajectory=trajectory,
+                card=self.prepared.cards[cell.card_id],
+                personal=self.prepared.rubrics[cell.user_id],
+                judge=bench,
+            )
+        except ModelError as error:
+            return error
+        self.folder.append("judgements", _judgement_record(judgement))
+        self.failures_in_a_row = 0
+        self.observe(self.progress)
+        return None
+
+    def _failed(self, cell: Cell, stage: str, errors: Sequence[ModelError]) -> None:
+        for error in errors:
+            record = {
+                "cell": cell.key,
+                "stage": stage,
+                "kind": type(error).__name__,
+                "error": str(error),
+                "at": time.time(),
+            }
+            self.folder.append("failures", record)
+        self.progress.failures += len(errors)
+        self.progress.last_failure = f"{cell.key}: {errors[0]}"
+        self.failures_in_a_row += 1
+        if self.failures_in_a_row >= STOP_AFTER_FAILURES_IN_A_ROW:
+            self.stopping = True
+        self.observe(self.progress)
+
+
+def _step_record(key: str, number: int, step: Step) -> Json:
+    message = step.message
+    return {
+        "cell": key,
+        "n": number,
+        # Sides alternate from the user on, so this is who was asked even where nothing came.
+        "speaker": "character" if number % 2 else "user",
+        "text": message.text if message else None,
+        "finish": message.finish if message else None,
+        "flags": message.flags if message else (),
+        "ended_by": step.ended_by,
+        "usage": tuple(step.usage),
+        "attempts": step.attempts,
+        "model": step.model,
+        "latency_s": round(step.latency_s, 4),
+        "at": time.time(),
+    }
+
+
+def _judgement_record(judgement: Judgement) -> Json:
+    return judgement.model_dump(mode="json")
