@@ -184,7 +184,7 @@ def test_half_an_emoji_is_replaced_because_nothing_can_store_it(tmp_path):
     [
         (b"not json", "is not JSON in UTF-8"),
         (b'{"name": "\xb0\xd7"}', "is not JSON in UTF-8"),
-        (b"[" * 100_000, "is nested too deeply to be a card"),
+        (b"[" * 100_000, "is nested too deeply"),
         (b'{"n": ' + b"9" * 5000 + b"}", "is not JSON in UTF-8"),
         (b"[1, 2]", "holds no character card: its JSON is not an object"),
         (b'{"title": "x"}', "holds no character card: it has neither"),
@@ -288,7 +288,7 @@ def test_a_scene_holds_nothing_but_what_a_user_sees():
 @pytest.mark.parametrize("spelling", ["{{user}}", "{{User}}", "{{ USER }}", "<user>", "<BOT>"])
 def test_no_spelling_of_a_placeholder_reaches_a_prompt(spelling):
     fields = ("persona", "personality", "scenario", "example_dialogue", "system_prompt")
-    spelt = FULL.model_copy(update={field: f"x {spelling}" for field in (*fields, "opening")})
+    spelt = FULL.model_copy(update=dict.fromkeys((*fields, "opening"), f"x {spelling}"))
     assert spelling not in cards.candidate_prompt(spelt).system
     assert spelling not in cards.scene(spelt).scenario
     assert spelling not in cards.opening(spelt)

@@ -1,10 +1,10 @@
 """Free role-play: who speaks when, and how a session ends (paper 3.2)."""
 
 import pytest
-from worlds import Listed, said, steps_of, table
 
 from palate.errors import TransportError
 from palate.roleplay import Step, play
+from worlds import Listed, said, steps_of, table
 
 MORE = [f"more {n}" for n in range(50)]
 REPLIES = [f"reply {n}" for n in range(50)]
@@ -46,9 +46,7 @@ ENDINGS = [
 
 @pytest.mark.parametrize(("simulator", "candidate", "end", "users", "replies"), ENDINGS)
 async def test_a_session_ends_for_its_reason(simulator, candidate, end, users, replies):
-    trajectory = await play(
-        table(Listed(simulator), Listed(candidate), depth=6), lambda step: None
-    )
+    trajectory = await play(table(Listed(simulator), Listed(candidate), depth=6), lambda step: None)
     assert trajectory.ended_by == end
     assert sum(m.speaker == "user" for m in trajectory.messages) == users
     assert len(trajectory.replies()) == replies

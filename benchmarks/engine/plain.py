@@ -64,6 +64,4 @@ async def main(
 
 if __name__ == "__main__":
     base, *numbers, sizes_json = sys.argv[1:]
-    asyncio.run(
-        main(f"{base}/v1/chat/completions", *map(int, numbers), json.loads(sizes_json))
-    )
+    asyncio.run(main(f"{base}/v1/chat/completions", *map(int, numbers), json.loads(sizes_json)))

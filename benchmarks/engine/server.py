@@ -13,16 +13,33 @@ from collections import Counter
 
 from aiohttp import web
 
-GENERIC = (
-    "fluency contextual_coherence persona_consistency voice_style knowledge_fidelity "
-    "boundary_discipline emotional_expression user_attunement agency_respect initiative_hook "
-    "expressive_freshness immersion_humanlikeness"
-).split()
-SESSION = (
-    "persona_stability long_horizon_coherence memory_callback relationship_development "
-    "narrative_progression pacing_control world_temporal_consistency emotional_arc "
-    "adaptive_responsiveness variety_over_time sustained_quality"
-).split()
+GENERIC = [
+    "fluency",
+    "contextual_coherence",
+    "persona_consistency",
+    "voice_style",
+    "knowledge_fidelity",
+    "boundary_discipline",
+    "emotional_expression",
+    "user_attunement",
+    "agency_respect",
+    "initiative_hook",
+    "expressive_freshness",
+    "immersion_humanlikeness",
+]
+SESSION = [
+    "persona_stability",
+    "long_horizon_coherence",
+    "memory_callback",
+    "relationship_development",
+    "narrative_progression",
+    "pacing_control",
+    "world_temporal_consistency",
+    "emotional_arc",
+    "adaptive_responsiveness",
+    "variety_over_time",
+    "sustained_quality",
+]
 TALK = "The rain has not stopped since noon, and the harbour bell rings twice before she answers."
 
 

@@ -71,9 +71,7 @@ def _is_quoted(text: str, final: re.Match[str]) -> bool:
     return text[: final.start()].count("```") % 2 == 1
 
 
-def as_seen_by(
-    side: Speaker, opening: str, messages: Sequence[Message]
-) -> tuple[ChatMessage, ...]:
+def as_seen_by(side: Speaker, opening: str, messages: Sequence[Message]) -> tuple[ChatMessage, ...]:
     """The conversation with `side` as the "assistant": the one place where roles flip.
 
     The opening comes first as the character's message; a card without one starts with the user.

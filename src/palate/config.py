@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
 from palate.errors import InputError
-from palate.models.spec import EndpointSettings, ModelSpec, Price
+from palate.models.spec import EndpointSettings, ModelSpec, Price, missing_key, settings_for
 from palate.types import Record, SimulatorKind
 
 # Ids become parts of a cell's key and of file names, so they hold no separators and stay short.
 _ID = re.compile(r"[^\x00-\x1f/\\|]{1,100}")
+
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 
 
 class StudySection(Record):
@@ -54,6 +56,17 @@ class Decoding(Record):
     stop: tuple[str, ...] = ()
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("headers")
+    @classmethod
+    def _secrets_are_named(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if _SECRET_HEADER.search(name) and not value.startswith("env:"):
+                raise ValueError(
+                    f"the header {name} looks like a secret: put it into an environment variable "
+                    f'and write {name} = "env:NAME"'
+                )
+        return headers
 
 
 class JudgeSection(Decoding):
@@ -99,6 +112,11 @@ class CandidateSection(Decoding):
     history: Literal["full", "last"] | None = None
     session_header: str | None = None
     session_field: str | None = None
+
+    @property
+    def sends(self) -> Literal["full", "last"]:
+        """How much of the conversation goes into each request."""
+        return self.history or ("last" if self.prompt == "none" else "full")
 
 
 class StudyFile(Record):
@@ -215,7 +233,9 @@ def _validated(file: Path, text: str) -> StudyFile:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{file} is not valid TOML: {error}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        faults = error.errors(include_url=False, include_input=False)
+        # A misspelt key is also a missing one: the spelling is what the user can see.
+        first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
         place = ".".join(str(part) for part in first["loc"])
         line = _line_of(text, first["loc"])
         raise InputError(f"{file}{line}: {_sentence(place, first['type'], first['msg'])}") from None
@@ -230,8 +250,18 @@ def _sentence(place: str, kind: str, message: str) -> str:
 
 
 def _check_model(study: Study, place: str, model: str, text: str) -> None:
+    """Everything about a model that can be wrong before a call is made."""
     try:
-        ModelSpec.parse(model)
+        spec = ModelSpec.parse(model)
+        settings = settings_for(spec, study.content.endpoints)
+        unset = missing_key(spec, settings)
+        if unset:
+            raise InputError(
+                f"{model} needs the environment variable {unset}, which is not set; export the "
+                "key under that name"
+            )
+        if spec.provider == "scripted" and not study.path(spec.model).is_file():
+            raise InputError(f"the script {study.path(spec.model)} does not exist; write it")
     except InputError as error:
         line = next((n for n, row in enumerate(text.splitlines(), 1) if model in row), None)
         where = f" line {line}" if line else ""
@@ -251,30 +281,35 @@ def _check_ids(kind: str, ids: Sequence[str]) -> None:
 
 
 def _line_of(text: str, location: Sequence[int | str]) -> str:
-    """" line N" of the key at `location`, or "" where it cannot be told (a missing key).
+    """ " line N" of the nearest header or key on the way to `location`, or "" if there is none."""
+    wanted = tuple(location)
+    best, found = 0, ""
+    for number, path in _paths(text):
+        if path == wanted[: len(path)] and len(path) > best:
+            best, found = len(path), f" line {number}"
+    return found
 
-    Follows table headers and their counts; for an inline table, the line of the key that holds it.
-    """
-    table: list[str] = []
-    counts: dict[str, int] = {}
-    keys = [str(part) for part in location if isinstance(part, str)]
-    index = next((part for part in location if isinstance(part, int)), None)
-    best = ""
+
+def _paths(text: str) -> Iterator[tuple[int, tuple[int | str, ...]]]:
+    """Each line of a TOML text that names a table or a key, with the full path of what it names."""
+    table: tuple[int | str, ...] = ()
+    counts: dict[tuple[int | str, ...], int] = {}
     for number, row in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[\[?\s*([^\[\]]+?)\s*\]", row)
+        header = re.match(r"\s*(\[\[?)(.+?)\]", row)
+        key = re.match(r"\s*((?:\"[^\"]*\"|'[^']*'|[\w.-])+)\s*=", row)
         if header:
-            name = header.group(1)
-            table = [part.strip("\"' ") for part in re.findall(r'"[^"]*"|[^.]+', name)]
-            counts[name] = counts.get(name, -1) + 1
-            here = index is None or counts[name] == index or table[0] != keys[0]
-            if here and table == keys[: len(table)]:
-                best = f" line {number}"
-            continue
-        key = re.match(r"\s*[\"']?([^\"'=\s]+)[\"']?\s*=", row)
-        if not key or table != keys[: len(table)] or len(table) >= len(keys):
-            continue
-        if index is not None and counts.get(".".join(table), 0) != index and table:
-            continue
-        if key.group(1) == keys[len(table)]:
-            best = f" line {number}"
-    return best
+            table = ()
+            for part in _parts(header[2]):
+                table += (part, counts[(*table, part)]) if (*table, part) in counts else (part,)
+            if header[1] == "[[":
+                name = table[:-1] if isinstance(table[-1], int) else table
+                counts[name] = counts.get(name, -1) + 1
+                table = (*name, counts[name])
+            yield number, table
+        elif key:
+            yield number, (*table, *_parts(key[1]))
+
+
+def _parts(dotted: str) -> list[str]:
+    found: list[tuple[str, str, str]] = re.findall(r"\"([^\"]*)\"|'([^']*)'|([\w-]+)", dotted)
+    return ["".join(part) for part in found]

@@ -46,9 +46,7 @@ def run_demo(folder: Path) -> int:
         write_sample(folder)
     study = load_study(folder)
     content, cards = study.content, len(study.panel_files())
-    cells = (
-        len(content.users) * cards * len(content.candidates) * content.protocol.repetitions
-    )
+    cells = len(content.users) * cards * len(content.candidates) * content.protocol.repetitions
     click.echo(
         f"Sample study in {folder}: {len(content.users)} synthetic users, {cards} cards, "
         f"{len(content.candidates)} candidates, {content.protocol.repetitions} repetitions, "

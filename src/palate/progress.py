@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -12,6 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from palate.models.pool import Ledger
+from palate.models.spec import Price
 from palate.report.safe import terminal_safe
 from palate.run import Progress
 
@@ -24,9 +26,10 @@ class ProgressView(AbstractContextManager["ProgressView"]):
     Money is the known part: where a model has no price it says "+ unpriced".
     """
 
-    def __init__(self, console: Console, ledger: Ledger) -> None:
+    def __init__(self, console: Console, ledger: Ledger, prices: Mapping[str, Price]) -> None:
         self._console = console
         self._ledger = ledger
+        self._prices = prices
         self._live = Live(console=console, refresh_per_second=4, transient=True)
         self._printed_at = time.monotonic()
         self._latest: Progress | None = None

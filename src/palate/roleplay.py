@@ -173,9 +173,7 @@ def _request(
     return Request(
         messages=prompt,
         sampling=sampling,
-        purpose=Purpose(
-            "simulator" if side == "user" else "candidate", key, turn, attempt=attempt
-        ),
+        purpose=Purpose("simulator" if side == "user" else "candidate", key, turn, attempt=attempt),
         session=table.session if seat.gets_session else None,
         cache_prefix=1 if seat.system else 0,
     )

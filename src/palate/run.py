@@ -10,19 +10,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from datetime import UTC, datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from palate.errors import ModelError
-from palate.judging.tracks import Item, Judge, judge, wanted
+from palate.judging.tracks import Item, Subject, judge, wanted
+from palate.models.client import Role
 from palate.models.pool import Models
-from palate.prepare import Prepared, Seats
+from palate.prepare import Prepared
 from palate.roleplay import Step, Table, end_of, play
+from palate.seats import Seats
 from palate.store import Json, RunFolder, RunReader
-from palate.types import Cell, Judgement, Message, Trajectory, TrajectoryEnd
+from palate.types import Cell, Message, Trajectory, TrajectoryEnd
 
-# An endpoint that is down fails every cell the same way: stop and say so instead of trying them all.
+# An endpoint that is down fails every cell alike: stop and say so instead of trying them all.
 STOP_AFTER_FAILURES_IN_A_ROW = 10
 
 
@@ -33,6 +36,7 @@ class Outcome(NamedTuple):
     planned: int
     failures: int
     stopped_early: bool
+    last_failure: str = ""
 
 
 @dataclass(slots=True)
@@ -76,10 +80,23 @@ async def run(
     cells = list(itertools.islice(prepared.cells(), limit))
     done, open_cells = load_state(folder, {cell.key for cell in cells})
     progress = Progress(planned=len(cells), done=len(done), found_done=len(done))
-    runner = _Runner(prepared, folder, prepared.seats(models), open_cells, progress, observe)
+    runner = _Runner(
+        prepared,
+        folder,
+        Seats(prepared, models, run_id=folder.manifest()["run_id"]),
+        open_cells,
+        progress,
+        observe,
+    )
     observe(progress)
     await runner.work([cell for cell in cells if cell.key not in done], models.width())
-    return Outcome(progress.done, progress.planned, progress.failures, runner.stopping)
+    return Outcome(
+        done=progress.done,
+        planned=progress.planned,
+        failures=progress.failures,
+        stopped_early=runner.stopping,
+        last_failure=progress.last_failure,
+    )
 
 
 def load_state(reader: RunReader, planned: set[str]) -> tuple[set[str], dict[str, CellState]]:
@@ -168,13 +185,13 @@ class _Runner:
         try:
             trajectory = await self._trajectory(cell, state)
         except ModelError as error:
-            self._failed(cell, "play", [error])
+            self._failed(cell, "candidate" if state.steps % 2 else "simulator", [error])
             return
-        errors = await self._judge(cell, trajectory, state)
+        errors = await self._judge(trajectory, state)
         if errors:
             self._failed(cell, "judge", errors)
             return
-        self.folder.append("cells", {"cell": cell.key, "at": time.time()})
+        self.folder.append("cells", {"cell": cell.key, "at": _now()})
         self.failures_in_a_row = 0
         self.progress.done += 1
         self.observe(self.progress)
@@ -193,56 +210,44 @@ class _Runner:
 
     def _journal(self, table: Table, state: CellState) -> Callable[[Step], None]:
         key = table.cell.key
-        numbers = itertools.count(state.steps)
 
         def accept(step: Step) -> None:
-            self.folder.append("messages", _step_record(key, next(numbers), step))
+            self.folder.append("messages", _step_record(key, state.steps, step))
+            state.steps += 1
             self.failures_in_a_row = 0
             self.observe(self.progress)
 
         return accept
 
-    async def _judge(
-        self, cell: Cell, trajectory: Trajectory, state: CellState
-    ) -> list[ModelError]:
+    async def _judge(self, trajectory: Trajectory, state: CellState) -> list[ModelError]:
         protocol = self.prepared.study.content.protocol
-        items = [
-            item
+        subject = self.seats.subject(trajectory)
+        verdicts = [
+            self._verdict(item, subject)
             for item in wanted(trajectory, count=protocol.sampled_replies, seed=protocol.seed)
             if (item.track, item.reply) not in state.judged
         ]
-        bench = self.seats.judge(cell)
-        verdicts = [self._verdict(item, cell, trajectory, bench) for item in items]
-        errors = [error for error in await asyncio.gather(*verdicts) if error is not None]
-        return errors
+        return [error for error in await asyncio.gather(*verdicts) if error is not None]
 
-    async def _verdict(
-        self, item: Item, cell: Cell, trajectory: Trajectory, bench: Judge
-    ) -> ModelError | None:
+    async def _verdict(self, item: Item, subject: Subject) -> ModelError | None:
         """Read one verdict and journal it; an error is returned, so that calls under way finish."""
         try:
-            judgement = await judge(
-                item,
-                trajectory=trajectory,
-                card=self.prepared.cards[cell.card_id],
-                personal=self.prepared.rubrics[cell.user_id],
-                judge=bench,
-            )
+            judgement = await judge(item, subject, self.seats.judge)
         except ModelError as error:
             return error
-        self.folder.append("judgements", _judgement_record(judgement))
+        self.folder.append("judgements", judgement.model_dump(mode="json"))
         self.failures_in_a_row = 0
         self.observe(self.progress)
         return None
 
-    def _failed(self, cell: Cell, stage: str, errors: Sequence[ModelError]) -> None:
+    def _failed(self, cell: Cell, role: Role, errors: Sequence[ModelError]) -> None:
         for error in errors:
             record = {
                 "cell": cell.key,
-                "stage": stage,
+                "role": role,
                 "kind": type(error).__name__,
                 "error": str(error),
-                "at": time.time(),
+                "at": _now(),
             }
             self.folder.append("failures", record)
         self.progress.failures += len(errors)
@@ -268,9 +273,9 @@ def _step_record(key: str, number: int, step: Step) -> Json:
         "attempts": step.attempts,
         "model": step.model,
         "latency_s": round(step.latency_s, 4),
-        "at": time.time(),
+        "at": _now(),
     }
 
 
-def _judgement_record(judgement: Judgement) -> Json:
-    return judgement.model_dump(mode="json")
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -26,19 +26,19 @@ class ClusterSums(NamedTuple):
     """Sum and number of the measured values of each cluster, both of shape (..., clusters)."""
 
     total: Floats
-    count: Floats
+    number: Floats
 
     def means(self) -> Floats:
         """Mean over all measured values; NaN where there is none. Shape (...)."""
-        return _ratio(self.total.sum(axis=-1), self.count.sum(axis=-1))
+        return _ratio(self.total.sum(axis=-1), self.number.sum(axis=-1))
 
     def clusters(self) -> Ints:
         """Number of clusters that hold at least one value. Shape (...)."""
-        return np.asarray((self.count > 0).sum(axis=-1), dtype=np.int64)
+        return np.asarray((self.number > 0).sum(axis=-1), dtype=np.int64)
 
     def redrawn(self, weights: Floats) -> Floats:
         """The mean in each bootstrap draw; NaN in a draw without a value. Shape (..., draws)."""
-        return _ratio(self.total @ weights.T, self.count @ weights.T)
+        return _ratio(self.total @ weights.T, self.number @ weights.T)
 
 
 class Correlation(NamedTuple):
@@ -74,8 +74,8 @@ def cluster_draws(clusters: int, draws: int, seed: int) -> Floats:
     return counts.astype(np.float64)
 
 
-def half_width(redrawn: Floats, clusters: Ints, level: float = 0.95) -> Floats:
-    """Half of the interval's width: t(C-1) * sqrt(C/(C-1)) * bootstrap standard error.
+def half_width(redrawn: Floats, clusters: Ints) -> Floats:
+    """Half of the 95 % interval's width: t(C-1) * sqrt(C/(C-1)) * bootstrap standard error.
 
     The root undoes the bootstrap's bias with few clusters, and t allows for a spread that is itself
     estimated from C clusters. Draws without a value (NaN) are left out.
@@ -83,7 +83,6 @@ def half_width(redrawn: Floats, clusters: Ints, level: float = 0.95) -> Floats:
     Args:
         redrawn: the estimate in each draw, shape (..., draws).
         clusters: C of each estimate, shape (...).
-        level: coverage of the two-sided interval, in 0..1.
 
     Returns:
         Shape (...); NaN where C < 2, or where fewer than half of the draws hold a value.
@@ -97,7 +96,7 @@ def half_width(redrawn: Floats, clusters: Ints, level: float = 0.95) -> Floats:
     error = np.sqrt(_ratio(squares.sum(axis=-1), kept - 1.0))
     defined = (clusters >= 2) & (kept >= LEAST_KEPT * redrawn.shape[-1])
     freedom = np.where(defined, clusters - 1.0, 1.0)
-    widths = stdtrit(freedom, (1 + level) / 2) * np.sqrt((freedom + 1) / freedom) * error
+    widths = stdtrit(freedom, 0.975) * np.sqrt((freedom + 1) / freedom) * error
     return np.where(defined, widths, np.nan)
 
 
@@ -148,7 +147,7 @@ def _correlation(
     if n < 3:
         return Correlation(None, n, f"fewer than three {unit}")
     if np.ptp(x) <= SAME or np.ptp(y) <= SAME:
-        return Correlation(None, n, f"constant: all {unit} are equal on one side")
+        return Correlation(None, n, f"constant: all {unit} are equal in one of the two")
     if ranked:
         x, y = average_ranks(x), average_ranks(y)
     x, y = x - x.mean(), y - y.mean()

@@ -186,7 +186,7 @@ class RunFolder(RunReader):
                 )
             return
         manifest = {"schema": SCHEMA, **about, "settings": settings}
-        text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
+        text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2).decode()
         self.write_text("manifest.json", text)
 
     def _repair_tail(self, journal: Journal) -> None:

@@ -131,7 +131,7 @@ class Usage(NamedTuple):
     completion: int = 0
     cached: int = 0  # part of `prompt` read from the provider's cache
 
-    def __add__(self, other: object) -> Usage:  # type: ignore[override]
+    def __add__(self, other: object) -> Usage:
         if not isinstance(other, Usage):
             return NotImplemented
         return Usage(*(a + b for a, b in zip(self, other, strict=True)))

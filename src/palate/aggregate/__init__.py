@@ -1,7 +1,7 @@
 """From scores to profiles: P_u, G, S, the three indices, who wins and how sure that is (paper 3.3).
 
     results = aggregate(read_scores(Path("scores.csv")))
-    results.winners["user:u1"]
+    results.winners["u1"]
 
 Cards are the sampling unit and shared by all: one draw of card ids serves every user, candidate and
 track at once, and the repetitions of a card stay with it. Users are fixed: an interval says what
@@ -22,7 +22,7 @@ from palate.aggregate.dimensions import (
     dimension_table,
     with_dimensions,
 )
-from palate.aggregate.estimates import estimate
+from palate.aggregate.estimates import DRAWS, estimate
 from palate.aggregate.panel import Panel, panel
 from palate.aggregate.profiles import profile, reasons
 from palate.aggregate.results import Results, Stability, Standing
@@ -41,8 +41,6 @@ __all__ = [
     "read_scores",
     "with_dimensions",
 ]
-
-DRAWS = 2000
 
 
 def aggregate(rows: Iterable[ScoreRow], *, seed: int = 0, draws: int = DRAWS) -> Results:

@@ -2,8 +2,8 @@
 
     results = with_dimensions(results, dimension_table(rows))
 
-A dimension is aggregated like a track: mean over a trajectory's answers, over its trajectories for a
-user, over users. A declared n/a is left out and counted.
+A dimension is aggregated like a track: mean over a trajectory's answers, over a user's
+trajectories, over users. A declared n/a is left out and counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from palate.aggregate.columns import Scale
-from palate.aggregate.estimates import interval
+from palate.aggregate.estimates import DRAWS, interval
 from palate.aggregate.panel import natural_order
 from palate.aggregate.results import DimensionScore, Results
 from palate.errors import InputError
@@ -54,7 +54,7 @@ class Correlations(Record):
     pairs: tuple[tuple[int, ...], ...]
 
 
-def dimension_table(rows: Iterable[DimensionRow], *, seed: int = 0, draws: int = 2000) -> Table:
+def dimension_table(rows: Iterable[DimensionRow], *, seed: int = 0, draws: int = DRAWS) -> Table:
     """Every candidate's dimensions with 95 % intervals, from the joint draw of cards.
 
     With the cards and the seed of `aggregate`, the draws are those of `aggregate`.
@@ -77,11 +77,15 @@ def dimension_table(rows: Iterable[DimensionRow], *, seed: int = 0, draws: int =
     groups: dict[tuple[str, str], list[DimensionRow]] = defaultdict(list)
     for row in ordered:
         groups[row.candidate, row.dimension].append(row)
-    table: Table = {name: {} for name in natural_order(row.candidate for row in ordered)}
-    for candidate, dimension in sorted(groups, key=lambda key: natural_order([key[1]])):
-        group = groups[candidate, dimension]
-        table[candidate][dimension] = _score(group, users, cards, weights)
-    return table
+    dimensions = natural_order(row.dimension for row in ordered)
+    return {
+        name: {
+            dimension: _score(groups[name, dimension], users, cards, weights)
+            for dimension in dimensions
+            if (name, dimension) in groups
+        }
+        for name in natural_order(row.candidate for row in ordered)
+    }
 
 
 def with_dimensions(results: Results, table: Table) -> Results:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from palate.aggregate.columns import Scale, combine, fewest
 from palate.aggregate.results import FEW_CARDS, Interval
 from palate.statistics import Floats, Ints, by_cluster, half_width
+
+DRAWS = 2000  # of the bootstrap
 
 ONE_CARD = "no interval: the number rests on one card"
 EMPTY_DRAWS = "no interval: more than half of the bootstrap draws lack a score"
@@ -34,7 +37,7 @@ def estimate(values: Floats, weights: Floats) -> Estimates:
 
 def interval(mean: float, half: float, cards: int, scale: Scale) -> Interval:
     """`mean` ± `half`, clipped to the scale; without bounds, and with the reason, for NaN."""
-    known = half == half  # noqa: PLR0124 - only NaN differs from itself
+    known = not math.isnan(half)
     reason = None if known else ONE_CARD if cards < 2 else EMPTY_DRAWS
     return Interval(
         mean=mean,

@@ -16,7 +16,7 @@ from palate.aggregate.results import (
     Mark,
     PersonalScore,
 )
-from palate.types import TRACKS, Track
+from palate.types import TRACKS
 
 
 def reasons(panel: Panel, n: int) -> dict[str, str]:
@@ -35,7 +35,7 @@ def reasons(panel: Panel, n: int) -> dict[str, str]:
 
 
 def _gap(panel: Panel, t: int, n: int) -> str:
-    """What candidate `n` lacks on track `t`, or "": a mean over the other users is no substitute."""
+    """What candidate `n` lacks on track `t`, or "": other users' scores are no substitute."""
     if not panel.scored[t].any():
         return "no scores at all"
     lacking = [user for u, user in enumerate(panel.users) if not panel.scored[t, u, n]]
@@ -108,7 +108,7 @@ def _marks(coverage: Coverage, columns: dict[str, Interval | None]) -> tuple[Mar
     short = [f"{part} of {whole} {what} scored" for part, whole, what in pairs if part < whole]
     if short:
         low = any(part < COVERAGE_LIMIT * whole for part, whole, _ in pairs)
-        limit = f" (limit {COVERAGE_LIMIT:.0%})" if low else ""
+        limit = f" (limit {COVERAGE_LIMIT * 100:.0f} %)" if low else ""
         kind = "low coverage" if low else "incomplete"
         marks.append(
             Mark.model_validate({"kind": kind, "text": f"{kind}: {', '.join(short)}{limit}"})

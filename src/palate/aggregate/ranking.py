@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from palate.aggregate.columns import Scale
 from palate.aggregate.results import Behind, Mismatch, NoiseFloor, Stability, Standing
-from palate.statistics import SAME, Floats, spearman
+from palate.statistics import SAME, Floats, competition_ranks, spearman
 
 Flags = NDArray[np.bool_]
 
@@ -37,7 +37,7 @@ def smallest_leads(differences: Floats, present: Flags) -> Floats:
     """
     rivals = present[:, None] & present[None, :] & ~np.eye(len(present), dtype=bool)
     met = rivals & np.isfinite(differences)
-    leads = np.where(met, differences, np.inf).min(axis=1)
+    leads: Floats = np.where(met, differences, np.inf).min(axis=1)
     leads[~met.any(axis=1)] = np.nan
     if present.sum() == 1:
         leads[present] = 0.0
@@ -60,40 +60,35 @@ def standings(
     present = np.array([name not in absent for name in names], dtype=bool)
     leads = smallest_leads(differences, present)
     best = int(np.nanargmax(leads)) if np.isfinite(leads).any() else 0
-    gaps = np.where(np.arange(len(names)) == best, 0.0, differences[best])
+    gaps, widths = differences[best].copy(), half_widths[best].copy()
+    gaps[best] = widths[best] = 0.0
     comparable = np.isfinite(leads) & np.isfinite(gaps)
+    ranks = np.where(gaps - widths > SAME, np.maximum(2, competition_ranks(leads)), 1)
+    # The best comes first among those of rank 1, whatever ties with it.
+    order = np.lexsort((-leads, np.arange(len(names)) != best, ranks)).tolist()
     placed = [
-        (-float(leads[i]), _placed(i, best, names[i], leads, gaps[i], half_widths[best, i], scale))
-        for i in np.flatnonzero(comparable)
+        Standing(
+            name=names[i],
+            rank=int(ranks[i]),
+            behind=None if i == best else _behind(float(gaps[i]), float(widths[i]), scale),
+        )
+        for i in order
+        if comparable[i]
     ]
-    placed.sort(key=lambda item: (item[1].rank or 0, item[0]))
-    unplaced = (
+    unplaced = [
         Standing(name=name, rank=None, behind=None, reason=absent.get(name, NO_SHARED_CELLS))
         for name, compared in zip(names, comparable, strict=True)
         if not compared
-    )
-    return (*(standing for _, standing in placed), *unplaced)
-
-
-def _placed(
-    i: int, best: int, name: str, leads: Floats, gap: float, width: float, scale: Scale
-) -> Standing:
-    """Candidate `i`, `gap` behind the best with an interval of gap ± width (NaN: none)."""
-    if i == best:
-        return Standing(name=name, rank=1, behind=None)
-    told_apart = gap - width > SAME
-    ahead = int((leads > leads[i] + SAME).sum())
-    return Standing(
-        name=name, rank=max(2, 1 + ahead) if told_apart else 1, behind=_behind(gap, width, scale)
-    )
+    ]
+    return (*placed, *unplaced)
 
 
 def _behind(gap: float, width: float, scale: Scale) -> Behind:
     if not np.isfinite(width):
-        return Behind(mean=float(gap), low=None, high=None)
+        return Behind(mean=gap, low=None, high=None)
     most = scale.high - scale.low
     low, high = max(-most, gap - width), min(most, gap + width)
-    return Behind(mean=float(gap), low=float(low), high=float(high))
+    return Behind(mean=gap, low=low, high=high)
 
 
 def winners(standing: Sequence[Standing]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from palate.types import Record, Track
 
 FEW_CARDS = 5  # intervals that rest on fewer cards are marked
@@ -105,7 +107,7 @@ class CandidateResult(Record):
     coverage: Coverage
     marks: tuple[Mark, ...]
     reasons: dict[str, str]
-    dimensions: dict[str, DimensionScore] = {}
+    dimensions: dict[str, DimensionScore] = Field(default_factory=dict)
 
 
 class Behind(Record):

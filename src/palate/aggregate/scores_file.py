@@ -3,8 +3,8 @@
 Columns `user,card,candidate,repetition,track,reply,score`, in any order; other columns are ignored.
 `track` is personal, generic or session; `repetition` counts from 1; `reply` from 0 over the
 character's replies without the opening, empty for the session track; an empty `score` is an
-unscored verdict; a planned cell without a reply is a row with `reply` and `score` empty. UTF-8, with
-or without a byte order mark, with any line ends.
+unscored verdict; a planned cell without a reply is a row with `reply` and `score` empty. UTF-8,
+with or without a byte order mark, with any line ends.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ opening has none.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from palate import language
 from palate.cards.macros import filled, is_blank, unknown
 from palate.errors import InputError
+from palate.json_input import parsed
 from palate.types import Card
 
 MAX_BYTES = 8 * 1024 * 1024  # a card with a large lorebook has two
@@ -138,24 +138,7 @@ def _bytes(path: Path) -> bytes:
 def _parsed(raw: bytes, path: Path) -> object:
     if raw.startswith(_PNG):
         raise InputError(f"{path} is a picture; export the card as JSON, the carrier read so far")
-    try:
-        value: object = json.loads(raw)
-    except RecursionError:
-        raise InputError(f"{path} is nested too deeply to be a card") from None
-    except ValueError as error:  # wrong JSON, wrong encoding, a number without end
-        raise InputError(f"{path} is not JSON in UTF-8: {error}") from None
-    return _without_lone_surrogates(value)
-
-
-def _without_lone_surrogates(value: object) -> object:
-    """Half of an emoji, as a careless cut leaves it, becomes "?": it can be stored nowhere."""
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        clean: object = json.loads(text.encode(errors="replace"))
-        return clean
-    return value
+    return parsed(raw, str(path))
 
 
 def _body(value: Mapping[str, object]) -> Mapping[str, object]:

@@ -89,8 +89,9 @@ def _standard(card: Card, user: str) -> str:
     ours = load("candidate_instructions", card.language).fill(name=nickname(card), user=user)
     instructions = ours
     if not is_blank(card.system_prompt):
+        char = nickname(card)
         parts = _ORIGINAL.split(card.system_prompt)
-        instructions = ours.join(_filled(card, part, user) for part in parts)
+        instructions = ours.join(filled(part, char=char, user=user) for part in parts)
     return f"{instructions.strip()}\n\n{card_text(card, user_name=user)}"
 
 

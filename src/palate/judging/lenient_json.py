@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
@@ -33,25 +34,38 @@ class Found(NamedTuple):
     before: str
 
 
-class BrokenJSON(ValueError):
+class BrokenJSONError(ValueError):
     """No JSON can be read here; the text says why."""
 
 
 MAX_DEPTH = 20
+MAX_FALSE_STARTS = 50  # a judge that loops on "{" must not hold up the others
 
 _BRACE = re.compile(r"[{｛]")
 _SKIPPED = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _BARE_KEY = re.compile(r"[^\W\d][\w .-]*")
-_BARE_VALUE = re.compile(r"[^\s,，;；{}｛｝\[\]［］\"“”：:][^\n,，;；}｝\]］]*?(?=\s*(?://|#|/\*|[\n,，;；}｝\]］]))")
+_BARE_VALUE = re.compile(
+    r"[^\s,，;；:：{}｛｝\[\]［］\"“”]+?(?:[ \t]+[^\s,，;；:：{}｛｝\[\]［］\"“”]+?)*"
+    r"(?=\s*(?://|\#|/\*|[\n,，;；}｝\]］\"“]))"
+)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-_CLOSERS = {'"': '"', "'": "'", "“": "”“\"", "”": "”\"", "‘": "’‘'", "＂": "＂", "「": "」"}
+_CLOSERS = {
+    '"': '"',
+    "'": "'",
+    "“": '”“"',
+    "”": '”"',
+    "‘": "’‘'",
+    "＂": "＂",
+    "「": "」",
+}
 _LITERALS = {"true": True, "false": False, "null": None, "none": None}
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-# What may follow a closing quote: the end of the entry, or the colon after a key.
+# What follows a closing quote: the end of the entry, the colon after a key, or the next entry.
 _AFTER_STRING = re.compile(
     r"[\s\ufeff]*(?:\Z|[:：}｝\]］]|//|/\*"
-    r"|[,，][\s\ufeff]*(?:\Z|[\"'“”‘＂「{｛\[［}｝\]］]|//|/\*|[-\d]|[^\W\d][\w .-]*[:：]|(?:true|false|null)\b)"
-    r"|(?<=[\n])[\"'“‘＂「])"
+    r"|[,，][\s\ufeff]*(?:\Z|[\"'“”‘＂「{｛\[［}｝\]］]|//|/\*|[-\d]|[^\W\d][\w .-]*[:：]"
+    r"|(?:true|false|null)\b))"
+    r"|[ \t\r]*\n\s*[\"“＂「]"
 )
 
 
@@ -59,12 +73,12 @@ def whole(text: str) -> Value:
     """The text as one valid JSON value (raw line breaks in strings allowed).
 
     Raises:
-        BrokenJSON: it is not.
+        BrokenJSONError: it is not.
     """
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        raise BrokenJSON(str(error)) from error
+        raise BrokenJSONError(str(error)) from error
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
@@ -76,33 +90,40 @@ def objects(text: str) -> list[Found]:
     A brace that opens no object ("{smile}") is text.
 
     Raises:
-        BrokenJSON: an object was begun (it has a key and a colon) and cannot be read to its end.
+        BrokenJSONError: an object was begun (it has a key and a colon) and has no readable end.
     """
     found: list[Found] = []
-    after = at = 0
+    after = at = false_starts = 0
     while match := _BRACE.search(text, at):
-        value, end = _object(text, match.start())
-        if value is None:
-            at = match.end()
+        taken = _object(text, match.start())
+        if taken is None:
+            at, false_starts = match.end(), false_starts + 1
+            if false_starts > MAX_FALSE_STARTS:
+                raise BrokenJSONError(f"more than {MAX_FALSE_STARTS} braces that open no object")
             continue
+        value, end = taken
         found.append(Found(value, text[after : match.start()]))
         after = at = end
     return found
 
 
-def _object(text: str, start: int) -> tuple[Value, int]:
+def _object(text: str, start: int) -> tuple[Value, int] | None:
     """The object at `start` and where it ends, or None where the brace opens no object."""
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        reader = _Reader(text, start)
-        try:
-            value, end = reader.container(0), reader.at
-        except BrokenJSON:
-            if reader.keys:
-                raise
-            return None, start
+        return _untidy_object(text, start)
     return value, end
+
+
+def _untidy_object(text: str, start: int) -> tuple[Value, int] | None:
+    reader = _Reader(text, start)
+    try:
+        return reader.container(0), reader.at
+    except BrokenJSONError:
+        if reader.keys:
+            raise
+        return None
 
 
 @dataclass
@@ -141,7 +162,7 @@ class _Reader:
             values.append(self.value(depth))
 
     def key(self) -> str:
-        if self.peek() in _CLOSERS:
+        if self.peeks_at(_CLOSERS):
             return self.string()
         match = _BARE_KEY.match(self.text, self.at)
         if match is None:
@@ -151,9 +172,9 @@ class _Reader:
 
     def value(self, depth: int) -> Value:
         self.skip()
-        if self.peek() in "{｛[［" and self.peek():
+        if self.peeks_at("{｛[［"):
             return self.container(depth + 1)
-        if self.peek() in _CLOSERS:
+        if self.peeks_at(_CLOSERS):
             return self.string()
         match = _BARE_VALUE.match(self.text, self.at)
         if match is None:
@@ -179,29 +200,28 @@ class _Reader:
         while True:
             match = _SKIPPED.match(self.text, self.at)
             self.at = match.end() if match else self.at
-            if not (also and self.peek() and self.peek() in also):
+            if not self.peeks_at(also):
                 return
             self.at += 1
 
     def take(self, wanted: str) -> bool:
         self.skip()
-        if self.peek() and self.peek() in wanted:
-            self.at += 1
-            return True
-        return False
+        taken = self.peeks_at(wanted)
+        self.at += taken
+        return taken
 
-    def peek(self) -> str:
-        return self.text[self.at : self.at + 1]
+    def peeks_at(self, wanted: Container[str]) -> bool:
+        return self.at < len(self.text) and self.text[self.at] in wanted
 
     def fail(self, why: str) -> NoReturn:
-        raise BrokenJSON(f"{why}, at character {self.at}")
+        raise BrokenJSONError(f"{why}, at character {self.at}")
 
 
 def _bare(word: str) -> Value:
     if word.lower() in _LITERALS:
         return _LITERALS[word.lower()]
-    if _NUMBER.fullmatch(word):
-        return json.loads(word)
+    if _NUMBER.fullmatch(word) and len(word) < 100:  # longer ones are no measurement
+        return float(word) if not word.isdecimal() else int(word)
     return word
 
 

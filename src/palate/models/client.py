@@ -1,9 +1,9 @@
 """The only seam to language models: what a call is, and what comes back.
 
 Stages build a `Request` and await `Model.complete`; limits, retries, deadlines, role rules of
-back ends and the bookkeeping of tokens live behind it (`endpoints`, `providers`, `local`,
-`scripted`). A reply that came back is a `Completion`, whatever its status; a call that did not
-come back raises a `ModelError`.
+back ends and the bookkeeping of tokens live behind it: `palate.models.pool` opens models. A reply
+that came back is a `Completion`, whatever its status; a call that did not come back raises a
+`ModelError`.
 """
 
 from __future__ import annotations

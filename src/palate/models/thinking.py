@@ -24,7 +24,10 @@ _TAG = re.compile(
     r"|◁(?P<c>/?)think▷",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+# Back-ticks that hug their content, as in prose: a stray one in a thought must not hide its end.
+_CODE = re.compile(
+    r"```.*?```|(?<![A-Za-z0-9`])`(?!\s)[^`\n]+(?<!\s)`(?![A-Za-z0-9`])", re.DOTALL
+)
 
 # White space of all kinds, zero-width and direction marks, fillers: text of these alone is empty.
 _BLANK = (
@@ -47,6 +50,11 @@ class _Tag(NamedTuple):
     closes: bool
 
 
+def is_blank(text: str) -> bool:
+    """Nothing in `text` can be seen."""
+    return not text.strip(_BLANK)
+
+
 def strip_thinking(text: str) -> Thinking:
     """`text` without its reasoning, and the reasoning."""
     if _TAG.search(text) is None:
@@ -54,22 +62,21 @@ def strip_thinking(text: str) -> Thinking:
     visible: list[str] = []
     reasoning: list[str] = []
     tags = _tags(text)
-    position = 0
-    while True:
-        index = next((i for i, tag in enumerate(tags) if tag.start >= position), None)
-        if index is None:
-            visible.append(text[position:])
-            break
+    position = index = 0
+    while index < len(tags):
         tag = tags[index]
         before = text[position : tag.start]
         if tag.closes:
             _close_unopened(before, text[tag.end :], visible, reasoning)
-            position = tag.end
+            position, index = tag.end, index + 1
             continue
         visible.append(before)
         closing = _closing(tags, index)
-        reasoning.append(text[tag.end : closing.start if closing else len(text)])
-        position = closing.end if closing else len(text)
+        end = len(text) if closing is None else tags[closing].start
+        reasoning.append(text[tag.end : end])
+        position = len(text) if closing is None else tags[closing].end
+        index = len(tags) if closing is None else closing + 1
+    visible.append(text[position:])
     return Thinking(
         "".join(visible).strip(_BLANK),
         "\n".join(part.strip(_BLANK) for part in reasoning if part.strip(_BLANK)),
@@ -90,13 +97,13 @@ def _tags(text: str) -> list[_Tag]:
     return tags
 
 
-def _closing(tags: list[_Tag], opening: int) -> _Tag | None:
+def _closing(tags: list[_Tag], opening: int) -> int | None:
     depth = 0
-    for tag in tags[opening:]:
+    for index, tag in enumerate(tags[opening:], opening):
         depth += -1 if tag.closes else 1
         if depth == 0:
-            return tag
-    return next((tag for tag in tags[opening:] if tag.closes), None)
+            return index
+    return next((i for i in range(opening, len(tags)) if tags[i].closes), None)
 
 
 def _close_unopened(before: str, after: str, visible: list[str], reasoning: list[str]) -> None:

@@ -23,6 +23,7 @@ from palate.types import (
     Usage,
 )
 
+NO_USAGE = Usage()
 EMBEDDED = "local:"  # how the specification of an embedded model begins
 
 
@@ -125,7 +126,7 @@ class CellRecord:
     so_far: tuple[Message, ...] = ()
     judgements: tuple[Judgement, ...] = ()
     failures: tuple[Failure, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from palate.report.data import ModelUse, ReportData
 from palate.report.results import CandidateScores, Results
 from palate.report.tally import Tally
+from palate.types import TRACKS
 
 FEW_CARDS = 5
 COVERAGE_LIMIT = 0.9  # share of the replies to be scored below which a candidate is marked
@@ -42,7 +43,8 @@ def headline(data: ReportData, tally: Tally) -> str:
     if tally.ended == data.planned:
         state = f"all {data.planned:,} have ended" if data.planned != 1 else "it has ended"
     else:
-        state = f"{tally.ended:,} have ended, {data.planned - tally.ended:,} are open"
+        left = data.planned - tally.ended
+        state = f"{tally.ended:,} ended, {left:,} still open"
     conversations = "conversation" if data.planned == 1 else "conversations"
     return (
         f"Simulated users chatted freely with the candidates: {grid} = {data.planned:,} "
@@ -72,12 +74,17 @@ def no_reply_sentence(tally: Tally) -> str:
     return f"{tally.without_reply:,} of {tally.ended:,} sessions ended before any reply."
 
 
-def below_coverage(candidate: CandidateScores) -> bool:
-    """Whether too little of the candidate was scored to set it beside the others unmarked."""
+def low_coverage(candidate: CandidateScores) -> str:
+    """What of the candidate is scored too seldom to set it beside the others; empty if nothing."""
     coverage = candidate.coverage
-    return (
-        coverage.scored < COVERAGE_LIMIT * coverage.replies
-        or coverage.sessions_scored < COVERAGE_LIMIT * coverage.sessions_planned
+    parts = (
+        (coverage.scored, coverage.replies, "replies"),
+        (coverage.sessions_scored, coverage.sessions_planned, "sessions"),
+    )
+    return " and ".join(
+        f"{scored:,} of {planned:,} {what}"
+        for scored, planned, what in parts
+        if scored < COVERAGE_LIMIT * planned
     )
 
 
@@ -94,8 +101,9 @@ def _open_cells(data: ReportData, tally: Tally) -> Iterator[Notice]:
     if left:
         yield Notice(
             "warning",
-            f"{left:,} of {data.planned:,} conversations are open; the same `palate run` command "
-            "takes them up, and until then the scores rest on the rest.",
+            f"{left:,} of {data.planned:,} conversations {'is' if left == 1 else 'are'} open: the "
+            "same “palate run” command takes up what is left, and until then the scores rest on "
+            "the others.",
         )
 
 
@@ -129,23 +137,22 @@ def _instruments(data: ReportData, tally: Tally) -> Iterator[Notice]:
                 f"The {use.role} {use.model} was served by {len(use.revisions)} revisions during "
                 "the run, so its scores are not all made alike.",
             )
-    if len(tally.score_kinds) > 1:
-        yield Notice(
-            "warning",
-            "Whole-number scores and expected scores are both among the verdicts; they are not "
-            "comparable, so judge again with one kind.",
-        )
+    for track in TRACKS:
+        if sum(kind[0] == track for kind in tally.score_kinds) > 1:
+            yield Notice(
+                "warning",
+                f"The {track} track mixes whole-number and expected scores; they are not "
+                "comparable, so judge again with one kind.",
+            )
 
 
 def _coverage(results: Results) -> Iterator[Notice]:
     for candidate in results.candidates:
-        if below_coverage(candidate):
-            share = candidate.coverage
+        low = low_coverage(candidate)
+        if low:
             yield Notice(
                 "warning",
-                f"Only {share.scored:,} of {share.replies:,} replies and "
-                f"{share.sessions_scored:,} of {share.sessions_planned:,} sessions of "
-                f"{candidate.name} are scored: do not rank it by these numbers alone.",
+                f"Only {low} of {candidate.name} are scored: do not rank it by these numbers.",
             )
 
 

@@ -79,16 +79,20 @@ def _write(data: ReportData, file: IO[bytes]) -> None:
     style, script = _inline("report.css"), _inline("report.js")
     with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as blocks:
         index = list(_write_blocks(data, tally, blocks))
-        page = environment().get_template("report.html").render(
-            data=data,
-            results=results,
-            tally=tally,
-            ends=ENDS,
-            headline=headline(data, tally),
-            notices=notices(data, results, tally),
-            no_reply=no_reply_sentence(tally),
-            policy=policy(style, script),
-            style=style.text,
+        page = (
+            environment()
+            .get_template("report.html")
+            .render(
+                data=data,
+                results=results,
+                tally=tally,
+                ends=ENDS,
+                headline=headline(data, tally),
+                notices=notices(data, results, tally),
+                no_reply=no_reply_sentence(tally),
+                policy=policy(style, script),
+                style=style.text,
+            )
         )
         # A lone surrogate is no text in HTML; the reader sees its number.
         file.write(page.encode("utf-8", "backslashreplace"))

@@ -18,21 +18,24 @@ class _Read(BaseModel):
 
 
 class Estimate(_Read):
-    """A mean with its 95 % interval; bounds None where there is no interval."""
+    """A mean with its 95 % interval; bounds None where `reason` says why there is no interval."""
 
     mean: float
     low: float | None = None
     high: float | None = None
+    few_cards: bool = False
+    reason: str | None = None
 
 
 class PersonalScore(_Read):
-    """P_u of one user and candidate, 1..5, and what it rests on."""
+    """P_u of one user and candidate, 1..5, and what it rests on; None without a scored reply."""
 
     mean: float | None = None
     low: float | None = None
     high: float | None = None
     replies: int = 0
     trajectories: int = 0
+    few_cards: bool = False
     reason: str | None = None
 
 
@@ -55,8 +58,18 @@ class Coverage(_Read):
     sessions_planned: int = 0
 
 
+class Mark(_Read):
+    """A warning that stands beside a candidate's name."""
+
+    kind: str
+    text: str
+
+
 class CandidateScores(_Read):
-    """A candidate's profile; tracks in 1..5, indices in 20..100, None where not measured."""
+    """A candidate's profile; tracks in 1..5, indices in 20..100.
+
+    None where not measured; `reasons` then says why, by column.
+    """
 
     name: str
     personal: dict[str, PersonalScore | None] = Field(default_factory=dict)
@@ -67,9 +80,21 @@ class CandidateScores(_Read):
     g_score: Estimate | None = None
     overall: Estimate | None = None
     coverage: Coverage = Coverage()
-    dimensions: dict[str, DimensionScore] = Field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
     reasons: dict[str, str] = Field(default_factory=dict)
-    marks: tuple[str, ...] = ()
+    dimensions: dict[str, DimensionScore] = Field(default_factory=dict)
+
+    def column(self, name: str) -> Estimate | None:
+        """The estimate of one column, "p_bar" to "overall"."""
+        value: Estimate | None = getattr(self, name)
+        return value
+
+
+class Standing(_Read):
+    """A place in a column: 1 for the best and for all that are not told apart from it."""
+
+    name: str
+    rank: int | None = None
 
 
 class Mismatch(_Read):
@@ -89,6 +114,15 @@ class Stability(_Read):
     reason: str | None = None
 
 
+class NoiseFloor(_Read):
+    """The smallest difference that this panel tells apart, in the unit of the column."""
+
+    difference: float | None = None
+    smallest: float | None = None
+    largest: float | None = None
+    reason: str | None = None
+
+
 class Results(_Read):
     """The whole object."""
 
@@ -96,7 +130,17 @@ class Results(_Read):
     winners: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     mismatches: tuple[Mismatch, ...] = ()
     rank_stability: dict[str, Stability] = Field(default_factory=dict)
-    noise_floor: dict[str, float | None] = Field(default_factory=dict)
+    ranking: dict[str, tuple[Standing, ...]] = Field(default_factory=dict)
+    noise_floor: dict[str, NoiseFloor] = Field(default_factory=dict)
+    formula: str = ""
+
+    def standing(self, column: str, candidate: str) -> str:
+        """The candidate's place in a column in words; empty where it is not ranked."""
+        ranks = {place.name: place.rank for place in self.ranking.get(column, ())}
+        rank = ranks.get(candidate)
+        if rank is None:
+            return ""
+        return f"rank {rank}, shared" if list(ranks.values()).count(rank) > 1 else f"rank {rank}"
 
 
 def read_results(value: dict[str, Any]) -> Results:

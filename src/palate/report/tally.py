@@ -40,6 +40,13 @@ class Gap(NamedTuple):
     reason: str
 
 
+class GapCount(NamedTuple):
+    """A reason and how many verdicts have it."""
+
+    reason: str
+    times: int
+
+
 class Flag(NamedTuple):
     """A fact beside a text: who it was said of (user or candidate), and what."""
 
@@ -72,7 +79,7 @@ class Tally:
     user_turns: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     failure_count: int = 0
-    score_kinds: Counter[str] = field(default_factory=Counter)
+    score_kinds: Counter[tuple[Track, str]] = field(default_factory=Counter)
     _texts: dict[tuple[str, str, str], dict[str, list[int]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
@@ -119,7 +126,7 @@ class Tally:
         if judgement.unscored is not None:
             self.gaps[Gap(candidate, judgement.track, judgement.unscored)] += 1
         else:
-            self.score_kinds[judgement.score_kind] += 1
+            self.score_kinds[judgement.track, judgement.score_kind] += 1
         for flag in judgement.flags:
             self.flags[Flag("judge", candidate, flag)] += 1
 
@@ -130,6 +137,27 @@ class Tally:
     def flagged(self, kind: str, name: str, flag: str) -> int:
         """How often `flag` was set on what `name` said."""
         return self.flags[Flag(kind, name, flag)]
+
+    def gaps_of(self, candidate: str, track: Track) -> tuple[GapCount, ...]:
+        """Reasons for unscored verdicts of one candidate and track, the most frequent first."""
+        found = (
+            GapCount(gap.reason, count)
+            for gap, count in self.gaps.most_common()
+            if (gap.candidate, gap.track) == (candidate, track)
+        )
+        return tuple(found)
+
+    def flag_rows(self) -> tuple[tuple[Flag, int, int], ...]:
+        """Each flag, how often it was set, and on how many texts or verdicts it could be."""
+        verdicts: Counter[str] = Counter()
+        for (candidate, _), count in self.verdicts.items():
+            verdicts[candidate] += count
+        possible = {
+            "simulator": self.user_turns,
+            "candidate": self.replies,
+            "judge": verdicts,
+        }
+        return tuple((f, self.flags[f], possible[f.kind][f.name]) for f in sorted(self.flags))
 
     def copies(self, temperatures: Mapping[str, float | None]) -> tuple[Copy, ...]:
         """Equal repetitions of candidates that were asked to vary.

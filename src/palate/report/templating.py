@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from importlib import resources
 from urllib.parse import quote, urlencode
 
@@ -31,6 +32,7 @@ def environment() -> Environment:
         "count": count,
         "money": money,
         "words": words,
+        "pretty": pretty,
     }
     made.globals |= {"cells_link": cells_link, "cell_link": cell_link}
     return made
@@ -48,7 +50,11 @@ def visible(value: object) -> object:
     NUL is dropped by HTML parsers and a bare carriage return becomes a line feed: one is shown by
     its picture, the other written as a reference, so that the reader sees what was there.
     """
-    if isinstance(value, str) and not isinstance(value, Markup) and ("\0" in value or "\r" in value):
+    if (
+        isinstance(value, str)
+        and not isinstance(value, Markup)
+        and ("\0" in value or "\r" in value)
+    ):
         return Markup(  # noqa: S704 - escaped before
             str(escape(value.replace("\0", "␀"))).replace("\r", "&#13;")
         )
@@ -96,6 +102,11 @@ def money(value: float | None, currency: str) -> str:
 def words(identifier: str) -> str:
     """An identifier of ours as words: "depth_limit" is "depth limit"."""
     return identifier.replace("_", " ")
+
+
+def pretty(value: object) -> str:
+    """JSON for a reader."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def cells_link(**names: str) -> str:

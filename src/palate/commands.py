@@ -1,0 +1,230 @@
+"""What the commands do, apart from parsing: each public function is one command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import click
+from rich.console import Console
+
+from palate.config import SimulatorSection, Study, load_study
+from palate.errors import InputError
+from palate.models.client import Sampling
+from palate.models.pool import Models
+from palate.prepare import Prepared, prepare, prices, simulator_folder
+from palate.progress import ProgressView
+from palate.report.safe import terminal_safe
+from palate.run import Outcome, run
+from palate.simulators import Profile, save_profile, write_profile
+from palate.store import RunFolder, RunReader
+from palate.types import TrainingSession
+
+# What a profile is written within: the embedded model's slot, and what any current model reads.
+LOCAL_CONTEXT_TOKENS = 2048
+WRITER_CONTEXT_TOKENS = 16384
+
+
+def run_study(
+    study: Path, *, out: Path | None, limit: int | None, max_concurrency: int | None
+) -> int:
+    """Play, judge and report a study; the exit code: 0 done, 3 work left.
+
+    Raises:
+        InputError: the study cannot be run; no call was made.
+        StoreError: the run folder cannot be written.
+    """
+    prepared = prepare(study)
+    path = out or prepared.study.folder / "runs" / prepared.run_name
+    console = Console(stderr=True)
+    about = prepared.about(run_id=uuid4().hex, created_at=datetime.now(UTC).isoformat())
+    with RunFolder(path, prepared.settings, about=about) as folder:
+        try:
+            outcome = asyncio.run(_work(prepared, folder, console, limit, max_concurrency))
+        except KeyboardInterrupt:
+            console.print(f"\nStopped; `palate run {study}` takes it up again.", markup=False)
+            return 3
+        _say(folder.warnings, console)
+        if outcome.done:
+            write_results(folder, Console())
+    return _conclude(outcome, path, console)
+
+
+async def _work(
+    prepared: Prepared,
+    folder: RunFolder,
+    console: Console,
+    limit: int | None,
+    max_concurrency: int | None,
+) -> Outcome:
+    study = prepared.study
+    async with Models(
+        study.content.endpoints, study_dir=study.folder, max_concurrency=max_concurrency
+    ) as models:
+        with ProgressView(console, models.ledger, prices(study)) as view:
+            return await run(prepared, folder, models, limit=limit, observe=view.show)
+
+
+def write_results(folder: RunFolder, console: Console | None = None) -> None:
+    """Write results.json and report.html of an open run folder, and print the results."""
+    from palate.report.page import write_report
+    from palate.report.terminal import print_results
+    from palate.results import measure, report_data
+
+    measured = measure(folder)
+    folder.write_text("results.json", measured.results.model_dump_json(indent=2) + "\n")
+    write_report(report_data(folder, measured), folder.path / "report.html")
+    if console is not None:
+        print_results(measured.results, console)
+
+
+def report_run(run_folder: Path, *, as_json: bool) -> None:
+    """Measure a run folder anew, write its report, and print the results.
+
+    Raises:
+        InputError: it is no run folder, or nothing is scored yet.
+    """
+    from palate.report.page import write_report
+    from palate.report.terminal import print_results
+    from palate.results import measure, report_data
+
+    reader = RunReader(run_folder)
+    measured = measure(reader)
+    write_report(report_data(reader, measured), run_folder / "report.html")
+    if as_json:
+        click.echo(measured.results.model_dump_json(indent=2))
+        return
+    print_results(measured.results, Console())
+    click.echo(f"Report: {run_folder / 'report.html'}")
+
+
+def aggregate_scores(scores: Path, *, as_json: bool, seed: int) -> None:
+    """Aggregate a CSV of scores and print the results.
+
+    Raises:
+        InputError: the file is wrong; the sentence names its line.
+    """
+    from palate.aggregate import aggregate, read_scores
+    from palate.report.terminal import print_results
+
+    results = aggregate(read_scores(scores), seed=seed)
+    if as_json:
+        click.echo(results.model_dump_json(indent=2))
+    else:
+        print_results(results, Console())
+
+
+def show_rubric(path: Path) -> None:
+    """Print a frozen rubric with the turns that each rule cites.
+
+    Raises:
+        RubricError: the file is not a frozen rubric, or was changed.
+    """
+    from palate.rubrics.freeze import read, render
+
+    rubric = read(path)
+    click.echo(terminal_safe(render(rubric, rubric.language, cited=True)))
+    click.echo(f"sha256 {rubric.sha256}")
+
+
+def verify_rubrics(study: Path) -> None:
+    """Check every rubric of a study against its hash, its schema and its user's history.
+
+    Raises:
+        RubricError: a rubric does not hold.
+        InputError: the study or a history is wrong.
+    """
+    from palate.histories import read as read_history
+    from palate.rubrics.freeze import read, verify_evidence
+
+    loaded = load_study(study)
+    for user in loaded.content.users:
+        rubric = read(loaded.path(user.rubric))
+        if user.history is None:
+            note = "no history in the study, so its evidence was not checked"
+        else:
+            verify_evidence(rubric, read_history(loaded.path(user.history)))
+            note = f"{len(rubric.provenance.training_sessions)} training sessions"
+        click.echo(f"{user.id}: {rubric.sha256[:12]} holds; {note}")
+
+
+def _conclude(outcome: Outcome, path: Path, console: Console) -> int:
+    """Say how the run went and where its report is; the exit code."""
+    left = outcome.planned - outcome.done
+    if outcome.done:
+        click.echo(f"Report: {path / 'report.html'}")
+    if not left:
+        return 0
+    why = (
+        f"stopped after {outcome.failures} failed calls in a row"
+        if outcome.stopped_early
+        else f"{outcome.failures} calls failed"
+    )
+    sentence = (
+        f"{left} of {outcome.planned} cells are open: {why} (see {path / 'failures.jsonl'}); the "
+        "same command takes them up again."
+    )
+    console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    if outcome.last_failure:
+        last = f"Last failure: {terminal_safe(outcome.last_failure)}"
+        console.print(last, markup=False, highlight=False, soft_wrap=True)
+    return 3
+
+
+def _say(warnings: Iterable[str], console: Console) -> None:
+    for warning in warnings:
+        note = f"Note: {terminal_safe(warning)}"
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def write_user_profile(study: Path, *, user: str, model: str | None, force: bool) -> None:
+    """Split a user's history and write their profile from the training part alone.
+
+    Raises:
+        InputError: no such user, no history, too few sessions, or a profile that is there already.
+        ModelError: the model gave no profile.
+    """
+    from palate.histories import split, write_split
+    from palate.histories import read as read_history
+
+    loaded = load_study(study)
+    section = next((u for u in loaded.content.users if u.id == user), None)
+    if section is None:
+        known = ", ".join(u.id for u in loaded.content.users)
+        raise InputError(f"{loaded.file} has no user {user!r}; its users are {known}")
+    if section.history is None:
+        raise InputError(f'{loaded.file}: user {user} has no history; add history = "…jsonl"')
+    writer = model or section.simulator.model
+    if writer is None:
+        raise InputError(f"{loaded.file}: user {user}: name a simulator.model, or give --model")
+    target = simulator_folder(loaded, section) / "profile.json"
+    if target.exists() and not force:
+        raise InputError(f"{target} is there already; --force writes it anew")
+    parts = split(
+        read_history(loaded.path(section.history), user_id=user),
+        seed=loaded.content.protocol.seed,
+        panel_cards=tuple(path.stem for path in loaded.panel_files()),
+    )
+    write_split(parts, loaded.folder / "splits" / f"{user}.json")
+    profile = asyncio.run(_profile(loaded, parts.training, writer, section.simulator))
+    save_profile(profile, target)
+    click.echo(f"Profile of {user} from {len(parts.training)} training sessions: {target}")
+    click.echo(terminal_safe(profile.shown()))
+
+
+async def _profile(
+    study: Study, training: Sequence[TrainingSession], writer: str, section: SimulatorSection
+) -> Profile:
+    async with Models(study.content.endpoints, study_dir=study.folder) as models:
+        opened = models.open(writer, headers=section.headers)
+        context = LOCAL_CONTEXT_TOKENS if writer.startswith("local:") else WRITER_CONTEXT_TOKENS
+        return await write_profile(
+            training,
+            opened,
+            sampling=Sampling(temperature=0.0, max_tokens=min(400, context // 4)),
+            context_tokens=context,
+        )

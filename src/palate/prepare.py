@@ -1,0 +1,277 @@
+"""A study made ready: cards, rubrics and simulators read and checked, before any call is made.
+
+What is read here is also what makes a run itself: `Prepared.settings` holds every setting and the
+digest of every text that a result depends on, and a run folder refuses to go on under others.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from palate import __version__, cards
+from palate.config import CandidateSection, Decoding, Study, UserSection, load_study
+from palate.errors import InputError, RubricError
+from palate.histories import read as read_history
+from palate.judging.questions import prompt_digest
+from palate.judging.transcript import Form
+from palate.models import shapes
+from palate.models.client import Role, Sampling
+from palate.models.spec import ModelSpec, Price, settings_for
+from palate.prompts import Prompt, from_text, load
+from palate.rubrics.freeze import read as read_rubric
+from palate.rubrics.shared import load_shared
+from palate.simulators import Profile, Simulator, read_profile
+from palate.store import Json
+from palate.types import TRACKS, Card, Cell, PersonalRubric, Session
+
+DEFAULT_MAX_TOKENS: dict[Role, int] = {"simulator": 300, "candidate": 600, "judge": 2000}
+FREE = Price(input=0, output=0, cached_input=0)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that cells are played and judged with, apart from the models themselves.
+
+    `rubrics`, `simulators` and `sessions` are by user (those without a history have no sessions);
+    `own_prompts` are the prompt files of candidates, by candidate.
+    """
+
+    study: Study
+    cards: Mapping[str, Card]
+    rubrics: Mapping[str, PersonalRubric]
+    simulators: Mapping[str, Simulator]
+    sessions: Mapping[str, tuple[Session, ...]]
+    own_prompts: Mapping[str, Prompt]
+
+    @property
+    def run_name(self) -> str:
+        """The folder below runs/ that a run of this study is kept in, from the study's name."""
+        name = "".join(
+            c if c.isalnum() or c in "-_ " else "-" for c in self.study.content.study.name
+        )
+        return name.strip(" -")[:60] or "run"
+
+    def cells(self) -> Iterator[Cell]:
+        """The plan (paper 3.2): candidates vary fastest, so that all their endpoints are busy."""
+        content = self.study.content
+        for repetition, card, user, candidate in itertools.product(
+            range(1, content.protocol.repetitions + 1),
+            self.cards,
+            content.users,
+            content.candidates,
+        ):
+            yield Cell(user.id, card, candidate.name, repetition)
+
+    @cached_property
+    def settings(self) -> Json:
+        """What makes this run this run; only runs with equal settings may share a folder."""
+        content = self.study.content
+        return {
+            "name": content.study.name,
+            "protocol": content.protocol.model_dump(mode="json"),
+            "judge": {"form": judge_form(self.study), **_described(content.judge)},
+            "users": {user.id: self._described_user(user) for user in content.users},
+            "candidates": {c.name: self._described_candidate(c) for c in content.candidates},
+            "cards": {id_: {"sha256": card.digest()} for id_, card in self.cards.items()},
+            "rubrics": {
+                f"{track}_sha256": load_shared(track).digest() for track in ("generic", "session")
+            },
+            "prompts": {f"{name}_sha256": sha256 for name, sha256 in self._prompts().items()},
+        }
+
+    def about(self, *, run_id: str, created_at: str) -> Json:
+        """What a report needs to know of the run besides its settings."""
+        content = self.study.content
+        return {
+            "palate_version": __version__,
+            "run_id": run_id,
+            "created_at": created_at,
+            "cards": {
+                id_: {"name": cards.nickname(card), "language": card.language}
+                for id_, card in self.cards.items()
+            },
+            "openings": {
+                f"{user.id}/{id_}": cards.opening(card, user_name=user.name)
+                for user in content.users
+                for id_, card in self.cards.items()
+            },
+            "message_forms": {c.name: self._message_form(c) for c in content.candidates},
+            "prices": {
+                model: price.model_dump(mode="json") for model, price in prices(self.study).items()
+            },
+            "warnings": list(self.warnings()),
+        }
+
+    def warnings(self) -> Iterator[str]:
+        """What flatters the scores and must be said beside them (paper 3.1)."""
+        for user, sessions in self.sessions.items():
+            built_from = self.rubrics[user].provenance.training_sessions
+            panel = sorted(
+                {s.card_id for s in sessions if s.session_id in built_from} & set(self.cards)
+            )
+            if panel:
+                yield (
+                    f"The rubric of {user} was built from sessions on panel cards "
+                    f"({', '.join(panel)}), which flatters its scores on them."
+                )
+
+    def _described_user(self, user: UserSection) -> Json:
+        simulator = self.simulators[user.id]
+        record = simulator.record()
+        return {
+            "name": user.name,
+            "simulator": {
+                "kind": simulator.kind,
+                **_described(user.simulator),
+                "profile_sha256": record.profile,
+            },
+            "rubric_sha256": self.rubrics[user.id].sha256,
+        }
+
+    def _described_candidate(self, candidate: CandidateSection) -> Json:
+        own = self.own_prompts.get(candidate.name)
+        return {
+            **_described(candidate),
+            "prompt": candidate.prompt,
+            "prompt_sha256": own.sha256 if own else None,
+            "history": candidate.sends,
+            "session_header": candidate.session_header,
+            "session_field": candidate.session_field,
+        }
+
+    def _prompts(self) -> dict[str, str]:
+        """The packaged prompts that this study uses, as NAME.LANGUAGE, with their SHA-256."""
+        languages = sorted({card.language for card in self.cards.values()})
+        kinds = sorted({user.simulator.kind for user in self.study.content.users})
+        names = [f"simulator_{kind}" for kind in kinds]
+        names += ["candidate_instructions", "candidate_card"]
+        form = judge_form(self.study)
+        found = {
+            f"{name}.{tongue}": load(name, tongue).sha256 for name in names for tongue in languages
+        }
+        found |= {
+            f"judge_{track}.{tongue}": prompt_digest(track, tongue, form)
+            for track in TRACKS
+            for tongue in languages
+        }
+        return found
+
+    def _message_form(self, candidate: CandidateSection) -> str:
+        spec = ModelSpec.parse(candidate.model)
+        form = shapes.form(settings_for(spec, self.study.content.endpoints), spec.provider)
+        return f"{form}, newest message only" if candidate.sends == "last" else form
+
+
+def prepare(path: Path) -> Prepared:
+    """Read a study and all that it names, and check it; no model is called.
+
+    Raises:
+        InputError: anything that the run would need is missing or wrong.
+    """
+    study = load_study(path)
+    sessions = {
+        user.id: read_history(study.path(user.history), user_id=user.id)
+        for user in study.content.users
+        if user.history is not None
+    }
+    prepared = Prepared(
+        study=study,
+        cards={card.stem: cards.read(card) for card in study.panel_files()},
+        rubrics={user.id: _rubric(study, user) for user in study.content.users},
+        simulators={user.id: _simulator(study, user) for user in study.content.users},
+        sessions=sessions,
+        own_prompts=dict(_own_prompts(study)),
+    )
+    for card in prepared.cards.values():
+        cards.opening(card)
+        for prompt in prepared.own_prompts.values():
+            cards.candidate_prompt(card, prompt=prompt)
+    return prepared
+
+
+def sampling(role: Role, decoding: Decoding) -> Sampling:
+    """A role's decoding with its defaults; a judge's temperature is 0 unless set."""
+    cold = 0.0 if role == "judge" else None
+    return Sampling(
+        temperature=cold if decoding.temperature is None else decoding.temperature,
+        top_p=decoding.top_p,
+        max_tokens=decoding.max_tokens or DEFAULT_MAX_TOKENS[role],
+        stop=decoding.stop,
+        body=dict(decoding.body),
+    )
+
+
+def prices(study: Study) -> dict[str, Price]:
+    """Prices by model as written: those of the study; what runs on this machine is free."""
+    free = {
+        model: FREE
+        for _, model in study.content.models()
+        if ModelSpec.parse(model).provider in ("local", "scripted")
+    }
+    return {**free, **study.content.prices}
+
+
+def judge_form(study: Study) -> Form:
+    """The form of verdicts: as the study says, else digits for the embedded model, else json."""
+    judge = study.content.judge
+    if judge.form != "auto":
+        return judge.form
+    return "digits" if ModelSpec.parse(judge.model).provider == "local" else "json"
+
+
+def simulator_folder(study: Study, user: UserSection) -> Path:
+    """Where a user's simulator is kept: as the study says, else simulators/USER."""
+    return study.path(user.simulator.path or f"simulators/{user.id}")
+
+
+def _rubric(study: Study, user: UserSection) -> PersonalRubric:
+    rubric = read_rubric(study.path(user.rubric))
+    if rubric.user_id != user.id:
+        raise RubricError(
+            f"{study.path(user.rubric)} is the rubric of {rubric.user_id!r}, but the study gives "
+            f"it to user {user.id!r}; a rubric serves the person it was made from"
+        )
+    return rubric
+
+
+def _simulator(study: Study, user: UserSection) -> Simulator:
+    section = user.simulator
+    if section.model is None:
+        raise InputError(f"{study.file}: user {user.id}: simulator.model is missing; add it")
+    profile: Profile | None = None
+    if section.kind == "profile":
+        profile = read_profile(simulator_folder(study, user) / "profile.json")
+    return Simulator(
+        user_id=user.id,
+        kind=section.kind,
+        model=section.model,
+        sampling=sampling("simulator", section),
+        profile=profile,
+    )
+
+
+def _own_prompts(study: Study) -> Iterator[tuple[str, Prompt]]:
+    for candidate in study.content.candidates:
+        if candidate.prompt in ("card", "none"):
+            continue
+        path = study.path(candidate.prompt)
+        try:
+            text = path.read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{study.file}: candidates.{candidate.name}.prompt: {path} cannot be read "
+                f'({error}); write it, or use "card" or "none"'
+            ) from None
+        yield candidate.name, from_text(candidate.prompt, text)
+
+
+def _described(decoding: Decoding) -> Json:
+    """A model and its decoding as settings; headers hold no secrets (`palate.config`)."""
+    model = getattr(decoding, "model", None)
+    fields = ("temperature", "top_p", "max_tokens", "stop", "headers", "body")
+    dumped = decoding.model_dump(mode="json")
+    return {"model": model, **{name: dumped[name] for name in fields}}

@@ -1,0 +1,173 @@
+"""Who sits where: the models of a study, opened, and what each of them is told (paper 3.2, 3.3)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from palate import cards
+from palate.config import CandidateSection
+from palate.judging.tracks import Judge, Rubrics, Subject
+from palate.models.client import Model
+from palate.models.spec import ModelSpec
+from palate.prepare import Prepared, judge_form, sampling
+from palate.roleplay import Seat, Table
+from palate.rubrics.shared import load_shared
+from palate.simulators import flags
+from palate.types import Card, Cell, Trajectory
+
+SESSION_HEADER = "X-Session-Id"
+
+
+class OpensModels(Protocol):
+    """Turns a model's specification into a model: the pool of endpoints, or a forecast."""
+
+    def open(
+        self,
+        spec: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        session_header: str | None = None,
+        session_field: str | None = None,
+    ) -> Model:
+        """The model that `spec` names."""
+        ...
+
+
+class Seats:
+    """The seats of a study's cells; models are opened and prompts written once."""
+
+    def __init__(self, prepared: Prepared, models: OpensModels, *, run_id: str) -> None:
+        content = prepared.study.content
+        self._prepared = prepared
+        self._run_id = run_id
+        self._users = {user.id: user for user in content.users}
+        self._candidates = {candidate.name: candidate for candidate in content.candidates}
+        self._models = {
+            **{
+                ("user", user.id): models.open(
+                    prepared.simulators[user.id].model, headers=user.simulator.headers
+                )
+                for user in content.users
+            },
+            **{("candidate", c.name): _open_candidate(c, models) for c in content.candidates},
+        }
+        judge = models.open(content.judge.model, headers=content.judge.headers)
+        self.judge = Judge(
+            model=judge,
+            sampling=sampling("judge", content.judge),
+            form=judge_form(prepared.study),
+        )
+        generic, session = load_shared("generic"), load_shared("session")
+        self._rubrics = {
+            user: Rubrics(rubric, generic, session) for user, rubric in prepared.rubrics.items()
+        }
+        self._filled_cards: dict[tuple[str, str], Card] = {}
+        self._simulator_seats: dict[tuple[str, str], Seat] = {}
+        self._candidate_seats: dict[tuple[str, str, str], Seat] = {}
+
+    def table(self, cell: Cell) -> Table:
+        """Everything that `cell` is played with."""
+        card = self._prepared.cards[cell.card_id]
+        protocol = self._prepared.study.content.protocol
+        character = cards.nickname(card)
+
+        def flags_of_user(text: str, own: Sequence[str]) -> tuple[str, ...]:
+            return flags(text, own, character=character)
+
+        return Table(
+            cell=cell,
+            opening=cards.opening(card, user_name=self._users[cell.user_id].name),
+            simulator=self._simulator_seat(cell),
+            candidate=self._candidate_seat(cell),
+            depth_limit=protocol.depth_limit,
+            seed=protocol.seed,
+            # A digest, so that a service learns neither user nor candidate from it.
+            session=hashlib.sha256(f"{self._run_id}|{cell.key}".encode()).hexdigest()[:32],
+            flags_of_user=flags_of_user,
+        )
+
+    def subject(self, trajectory: Trajectory) -> Subject:
+        """A finished trajectory with all that a judge is shown of its card and its user."""
+        cell = trajectory.cell
+        key = (cell.user_id, cell.card_id)
+        if key not in self._filled_cards:
+            card = self._prepared.cards[cell.card_id]
+            self._filled_cards[key] = _with_names(card, self._users[cell.user_id].name)
+        return Subject(trajectory, self._filled_cards[key], self._rubrics[cell.user_id])
+
+    def _simulator_seat(self, cell: Cell) -> Seat:
+        key = (cell.user_id, cell.card_id)
+        if key not in self._simulator_seats:
+            self._simulator_seats[key] = self._new_simulator_seat(cell)
+        return self._simulator_seats[key]
+
+    def _new_simulator_seat(self, cell: Cell) -> Seat:
+        simulator = self._prepared.simulators[cell.user_id]
+        card = self._prepared.cards[cell.card_id]
+        scene = cards.scene(card, user_name=self._users[cell.user_id].name)
+        return Seat(
+            model=self._models["user", cell.user_id],
+            sampling=simulator.sampling,
+            system=simulator.system(scene),
+            seeded=_takes_seeds(simulator.model),
+        )
+
+    def _candidate_seat(self, cell: Cell) -> Seat:
+        key = (cell.candidate, cell.card_id, cell.user_id)
+        if key not in self._candidate_seats:
+            self._candidate_seats[key] = self._new_candidate_seat(cell)
+        return self._candidate_seats[key]
+
+    def _new_candidate_seat(self, cell: Cell) -> Seat:
+        candidate = self._candidates[cell.candidate]
+        system, after = "", None
+        if candidate.prompt != "none":
+            system, after = cards.candidate_prompt(
+                self._prepared.cards[cell.card_id],
+                user_name=self._users[cell.user_id].name,
+                prompt=self._prepared.own_prompts.get(candidate.name),
+            )
+        return Seat(
+            model=self._models["candidate", candidate.name],
+            sampling=sampling("candidate", candidate),
+            system=system,
+            after_history=after or "",
+            seeded=_takes_seeds(candidate.model),
+            gets_session=_session_header(candidate) is not None
+            or candidate.session_field is not None,
+            remembers=candidate.sends == "last",
+        )
+
+
+def _open_candidate(candidate: CandidateSection, models: OpensModels) -> Model:
+    return models.open(
+        candidate.model,
+        headers=candidate.headers,
+        session_header=_session_header(candidate),
+        session_field=candidate.session_field,
+    )
+
+
+def _session_header(candidate: CandidateSection) -> str | None:
+    """A service with a memory of its own is told a session id; where, unless said, in a header."""
+    if candidate.session_header or candidate.session_field:
+        return candidate.session_header
+    return SESSION_HEADER if candidate.prompt == "none" else None
+
+
+def _takes_seeds(model: str) -> bool:
+    """Vendors differ in whether a seed is taken, ignored or refused; our own server takes it."""
+    return ModelSpec.parse(model).provider == "local"
+
+
+def _with_names(card: Card, user_name: str | None) -> Card:
+    """The card as a judge reads it: {{char}} and {{user}} filled in everywhere."""
+    user = user_name or cards.NEUTRAL_NAME[card.language]
+    texts = ("persona", "personality", "scenario", "opening", "example_dialogue", "system_prompt")
+    filled = {
+        name: cards.filled(getattr(card, name), char=cards.nickname(card), user=user)
+        for name in texts
+    }
+    return card.model_copy(update={**filled, "name": cards.nickname(card)})

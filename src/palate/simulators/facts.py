@@ -1,0 +1,142 @@
+"""What can be counted about how a person writes and leaves, from their training sessions.
+
+Counted by code, not asked of a model: a model that reads a history tells its flavour well and its
+numbers badly. Given beside the prose of the profile.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from palate import language
+from palate.errors import InputError
+from palate.prompts import load
+from palate.types import Record, Session, TrainingSession
+
+T = TypeVar("T")
+
+_EMOJI = re.compile(
+    r"[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\u2b50\u2b55\u2764]"
+    r"|(?<!\w)[:;=]-?[)(DPpOo3/|](?!\w)|\^_?\^"
+)
+_ACTION = re.compile(r"\*[^*\n]+\*|^[（(].+[)）]$", re.MULTILINE)
+_ELLIPSIS = re.compile(r"\.{2,}|…|。{2,}")
+_FINAL_MARK = re.compile(r"[.!?…。！？~～][\"'”’)）*]*$")
+_CAPITAL = re.compile(r"[A-ZÀ-ÖØ-Þ]")
+_LETTER = re.compile(r"[A-Za-zÀ-ɏ]")
+
+
+class Facts(Record):
+    """Measures of one person's messages; shares in 0..1, None where nothing could be counted.
+
+    Lengths are in words for English and in characters, white space left out, for Chinese. Leaving
+    is counted over the sessions that ended by the user's choice.
+    """
+
+    sessions: int
+    messages: int
+    length_p10: int
+    length_median: int
+    length_p90: int
+    emoji: float
+    actions: float  # *smiles*, or a line in brackets
+    exclamation: float
+    question: float
+    ellipsis: float
+    no_final_mark: float
+    lower_case: float | None  # of messages with Latin letters: without a capital
+    left: int
+    messages_before_leaving: int | None  # median
+    farewell: float | None  # left with a last message of their own
+
+    def shown(self, tongue: language.Language) -> str:
+        """The facts in a few short paragraphs, in the language that lengths were counted for."""
+        return load("profile_facts", tongue).fill_present(
+            messages=str(self.messages),
+            low=str(self.length_p10),
+            median=str(self.length_median),
+            high=str(self.length_p90),
+            emoji=f"{self.emoji:.0%}",
+            actions=f"{self.actions:.0%}",
+            exclamation=f"{self.exclamation:.0%}",
+            question=f"{self.question:.0%}",
+            ellipsis=f"{self.ellipsis:.0%}",
+            no_final_mark=f"{self.no_final_mark:.0%}",
+            lower_case="" if self.lower_case is None else f"{self.lower_case:.0%}",
+            left=str(self.left),
+            sessions=str(self.sessions),
+            before=_text(self.messages_before_leaving),
+            farewell="" if self.farewell is None else f"{self.farewell:.0%}",
+        )
+
+
+def measured(training: Sequence[TrainingSession], tongue: language.Language) -> Facts:
+    """The facts of these sessions' user messages.
+
+    Raises:
+        InputError: the user wrote nothing in them.
+    """
+    sessions = [item.session for item in training]
+    texts = [text for session in sessions for text in user_texts(session)]
+    if not texts:
+        raise InputError("the training sessions hold no message of the user; nothing can be told")
+    lengths = sorted(_length(text, tongue) for text in texts)
+    latin = [text for text in texts if _LETTER.search(text)]
+    left = [session for session in sessions if session.ended_by == "quit"]
+    return Facts(
+        sessions=len(sessions),
+        messages=len(texts),
+        length_p10=quantile(lengths, 0.1),
+        length_median=quantile(lengths, 0.5),
+        length_p90=quantile(lengths, 0.9),
+        emoji=_share(texts, _EMOJI.search),
+        actions=_share(texts, _ACTION.search),
+        exclamation=_share(texts, re.compile("[!！]").search),
+        question=_share(texts, re.compile("[?？]").search),
+        ellipsis=_share(texts, _ELLIPSIS.search),
+        no_final_mark=_share(texts, lambda text: not _FINAL_MARK.search(text.rstrip())),
+        lower_case=_share(latin, lambda text: not _CAPITAL.search(text)) if latin else None,
+        left=len(left),
+        messages_before_leaving=(
+            quantile(sorted(len(user_texts(session)) for session in left), 0.5) if left else None
+        ),
+        farewell=_share(left, lambda session: session.turns[-1].speaker == "user")
+        if left
+        else None,
+    )
+
+
+def user_texts(session: Session) -> list[str]:
+    """What the user wrote in a session, in order."""
+    return [turn.text for turn in session.turns if turn.speaker == "user"]
+
+
+def language_of(training: Sequence[TrainingSession]) -> language.Language:
+    """The language that most sessions are in; of a tag we do not know, that of the words."""
+    counts = Counter(
+        language.named(item.session.language)
+        or language.of_text("\n".join(user_texts(item.session)))
+        for item in training
+    )
+    return "zh" if counts["zh"] > counts["en"] else "en"
+
+
+def quantile(ordered: Sequence[int], share: float) -> int:
+    """The smallest value that at least `share` of the ordered values do not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _length(text: str, tongue: language.Language) -> int:
+    return len("".join(text.split())) if tongue == "zh" else len(text.split())
+
+
+def _share(items: Sequence[T], holds: Callable[[T], object]) -> float:
+    return sum(1 for item in items if holds(item)) / len(items)
+
+
+def _text(value: int | None) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,93 @@
+"""Flags on a simulator's messages: facts beside the text, never a reason to end or to score.
+
+    repetition             an own earlier message again, letter for letter but for case and marks
+    assistant_phrase       an assistant's stock phrase
+    speaks_as_character    a line headed with the character's name
+    leaked_reasoning       thinking marks or a heading such as "Reasoning:"
+    leaked_json            a JSON object or list instead of words
+
+A simulator is an instrument: a report shows how often it slipped, so that no candidate is blamed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+
+_ASSISTANT = re.compile(
+    r"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b"
+    r"|\bi(?:['’]m| am) (?:just )?an? (?:ai|(?:large )?language model)\b"
+    r"|\bhow (?:can|may) i (?:help|assist) you\b"
+    r"|\bis there anything else (?:i can|you(?:['’]d| would) like)\b"
+    r"|\bi(?:['’]m| am) here to (?:help|assist)\b"
+    r"|\bi(?:['’]d| would) be happy to (?:help|assist)\b"
+    r"|\bi(?:['’]m sorry|apologi[sz]e),? but i (?:can(?:not|['’]t)|am unable to)\b"
+    r"|\bfeel free to (?:ask|reach out|let me know)\b"
+    r"|作为(?:一个|一名|一款)?(?:ai|人工智能|(?:大型?)?语言模型|助手)"
+    r"|我(?:只)?是(?:一个|一名|一款)?(?:ai|人工智能|(?:大型?)?语言模型)"
+    r"|(?:有什么|还有什么|请问有什么).{0,4}(?:可以|能)(?:帮|为)(?:助)?(?:您|你)"
+    r"|很高兴(?:能)?(?:为您|为你|帮助)|如果(?:您|你)(?:还)?有(?:任何|其他)(?:问题|需要)",
+    re.IGNORECASE,
+)
+_REASONING = re.compile(
+    r"</?(?:think|thinking|thought|reasoning|analysis|scratchpad)\b[^>]*>"
+    r"|^\W*(?:reasoning|thought(?: process)?|chain of thought|internal monologue)\W*[:：]"
+    r"|^\W*(?:思考过程|推理过程|内心独白)\W*[:：]"
+    r"|\bthe user (?:wants|is asking|asked)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FENCE = re.compile(r"\A```[a-z]*\s*|\s*```\Z", re.IGNORECASE)
+_OBJECT = re.compile(r"\{\s*\"[^\"\n]{1,40}\"\s*:")
+_ARTICLES = {"a", "an", "the"}
+
+
+def flags(text: str, earlier: Sequence[str], *, character: str) -> tuple[str, ...]:
+    """The flags of a message, in the order above.
+
+    Args:
+        earlier: the simulator's own earlier messages.
+        character: the name that the character goes by.
+    """
+    found = {
+        "repetition": _repeats(text, earlier),
+        "assistant_phrase": _ASSISTANT.search(text) is not None,
+        "speaks_as_character": _speaks_as(text, character),
+        "leaked_reasoning": _REASONING.search(text) is not None,
+        "leaked_json": _is_json(text),
+    }
+    return tuple(name for name, is_so in found.items() if is_so)
+
+
+def _repeats(text: str, earlier: Sequence[str]) -> bool:
+    return _normal(text) in {_normal(own) for own in earlier}
+
+
+def _normal(text: str) -> str:
+    """Letters and digits alone; of a message that has none ("…", an emoji), the message."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(c for c in folded if c.isalnum()) or folded.strip()
+
+
+def _speaks_as(text: str, character: str) -> bool:
+    """A line begins with "Name:" (the full name, or its first word), bold or bracketed or not."""
+    words = [word for word in character.split() if word.lower() not in _ARTICLES]
+    names = {name for name in (character.strip(), words[0] if words else "") if name}
+    if not names:
+        return False
+    either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.search(rf"(?im)^[\s*_\[【\"“]*(?:{either})[*_\]】]*\s*[:：]", text) is not None
+
+
+def _is_json(text: str) -> bool:
+    bare = _FENCE.sub("", text.strip())
+    if _OBJECT.search(bare):
+        return True
+    if not (bare.startswith(("{", "[")) and bare.endswith(("}", "]"))):
+        return False
+    try:
+        value = json.loads(bare)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, (dict, list))
