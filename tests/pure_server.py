@@ -13,6 +13,7 @@ import hashlib
 import json
 import random
 import re
+from pathlib import Path
 
 from aiohttp import web
 
@@ -23,9 +24,9 @@ def answer(raw: bytes) -> str:
     """A verdict where the prompt asks for one, else a line of talk, sometimes with a [QUIT]."""
     number = int(hashlib.sha256(raw).hexdigest(), 16)
     body = json.loads(raw)
-    prompt = body["messages"][-1]["content"]
+    prompt = body["messages"][0]["content"]
     if body["model"] == "judge":
-        names = sorted(set(re.findall(r'"([a-z_]+)": "?<', prompt)))
+        names = sorted(set(re.findall(r'"(satisfaction|[GS]\d+)": "<', prompt)))
         scores = {name: 1 + (number >> (3 * i)) % 5 for i, name in enumerate(names)}
         return json.dumps(scores)
     text = f"{LINES[number % len(LINES)]} #{number % 9973}"
@@ -60,11 +61,11 @@ async def fault(kind: int, request: web.Request) -> web.StreamResponse:
 
 def application(log: str, delay: float, faults: float) -> web.Application:
     rng = random.Random(7)
+    requests = Path(log).open("ab", buffering=0)  # noqa: SIM115 - open while we serve
 
     async def complete(request: web.Request) -> web.StreamResponse:
         raw = await request.read()
-        with open(log, "ab") as file:
-            file.write(json.dumps({"body": raw.decode()}).encode() + b"\n")
+        requests.write(json.dumps({"body": raw.decode()}).encode() + b"\n")
         broken = rng.random() < faults
         kind = rng.randrange(5)
         await asyncio.sleep(delay)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from worlds import palate, pure_server, write_study
 
 GENERIC = {
@@ -65,7 +66,14 @@ def script(personal):
     return json.dumps(entries)
 
 
-TASTES = {("u1", "A"): 5, ("u1", "B"): 2, ("u1", "C"): 3, ("u2", "A"): 1, ("u2", "B"): 4, ("u2", "C"): 3}
+TASTES = {
+    ("u1", "A"): 5,
+    ("u1", "B"): 2,
+    ("u1", "C"): 3,
+    ("u2", "A"): 1,
+    ("u2", "B"): 4,
+    ("u2", "C"): 3,
+}
 
 
 @pytest.fixture
@@ -201,13 +209,15 @@ def scores_of(run: Path) -> list[tuple[object, ...]]:
 
 def test_faults_of_a_server_are_retried_and_score_nothing_that_was_not_said(tmp_path):
     with pure_server(tmp_path, faults=0.0) as calm:
-        reference = write_study(tmp_path / "a", model=calm.models.format("m"),
-                                judge=calm.models.format("judge"))
+        reference = write_study(
+            tmp_path / "a", model=calm.models.format("m"), judge=calm.models.format("judge")
+        )
         assert palate("run", reference).returncode == 0
     (tmp_path / "b").mkdir()
     with pure_server(tmp_path / "b", faults=0.2) as broken:
-        study = write_study(tmp_path / "b", model=broken.models.format("m"),
-                            judge=broken.models.format("judge"))
+        study = write_study(
+            tmp_path / "b", model=broken.models.format("m"), judge=broken.models.format("judge")
+        )
         for _ in range(5):
             done = palate("run", study)
             if done.returncode == 0:
@@ -236,7 +246,10 @@ def test_twenty_kills_cost_at_most_the_calls_in_flight_and_change_nothing(tmp_pa
             command += ["--max-concurrency", str(limit)]
             before = server.requests()
             process = subprocess.Popen(
-                command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                command,
+                start_new_session=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
             )
             time.sleep(rng.uniform(0.3, 2.5))  # the moment of the kill is what is tested
             process.send_signal(signal.SIGKILL)

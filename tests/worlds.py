@@ -98,7 +98,9 @@ def personal_rubric(user: str, language: str = "en") -> dict[str, object]:
     return json.loads(as_json(freeze(draft)))
 
 
-def card(name: str, *, opening: str = "The gate is shut.", language: str = "en") -> dict[str, object]:
+def card(
+    name: str, *, opening: str = "The gate is shut.", language: str = "en"
+) -> dict[str, object]:
     """A V2 card as the JSON of its file."""
     return {
         "spec": "chara_card_v2",
@@ -137,7 +139,8 @@ def write_study(
         rubric = json.dumps(personal_rubric(user), ensure_ascii=False)
         (folder / "rubrics" / f"{user}.json").write_text(rubric, "utf-8")
     lines = [
-        f'[study]\nname = "tiny"\npanel = ["cards/*.json"]\n\n[protocol]\nrepetitions = {repetitions}',
+        '[study]\nname = "tiny"\npanel = ["cards/*.json"]\n',
+        f"[protocol]\nrepetitions = {repetitions}",
         f"depth_limit = {depth}\nsampled_replies = {sampled}\nseed = 7\n",
         f'[judge]\nmodel = "{judge or model}"\nform = "json"\n',
     ]

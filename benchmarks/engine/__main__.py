@@ -60,7 +60,7 @@ def measured(module: str, url: str, load: Load, *more: str) -> dict[str, float]:
 
 
 def stats(url: str) -> dict[str, dict[str, int]]:
-    with urllib.request.urlopen(f"{url}/stats") as response:  # noqa: S310 - our own server
+    with urllib.request.urlopen(f"{url}/stats") as response:
         return json.load(response)
 
 
@@ -76,7 +76,9 @@ def compare(name: str, load: Load, rounds: int) -> bool:
                 kind: seen["bytes"][kind] // seen["calls"][kind]
                 for kind in ("personal", "generic", "session")
             }
-            plain.append(measured("plain", url, load, json.dumps({"system": SYSTEM_BYTES, **sizes})))
+            plain.append(
+                measured("plain", url, load, json.dumps({"system": SYSTEM_BYTES, **sizes}))
+            )
             assert seen["most_in_flight"] <= load.in_flight, seen
             assert stats(url)["calls"] == seen["calls"], "not the same work"
     return report(name, load, ours, plain)
@@ -85,7 +87,10 @@ def compare(name: str, load: Load, rounds: int) -> bool:
 def report(
     name: str, load: Load, ours: list[dict[str, float]], plain: list[dict[str, float]]
 ) -> bool:
-    wall = {"palate": median(r["wall_s"] for r in ours), "plain": median(r["wall_s"] for r in plain)}
+    wall = {
+        "palate": median(r["wall_s"] for r in ours),
+        "plain": median(r["wall_s"] for r in plain),
+    }
     cpu = {"palate": median(r["cpu_s"] for r in ours), "plain": median(r["cpu_s"] for r in plain)}
     print(f"\n{name}: {load.calls} calls, limit {load.limit_s:.2f} s")
     for who in ("plain", "palate"):

@@ -1,6 +1,6 @@
 """palate's engine on the benchmark's work: plays, judges and journals everything.
 
-    python -m benchmarks.engine.ours URL TRAJECTORIES TURNS JUDGED IN_FLIGHT
+python -m benchmarks.engine.ours URL TRAJECTORIES TURNS JUDGED IN_FLIGHT
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from palate.models.pool import Models
+
 from palate.prepare import Prepared, prepare
 from palate.run import run
 from palate.store import RunFolder
@@ -48,7 +49,7 @@ async def measure(prepared: Prepared, folder: RunFolder, in_flight: int) -> dict
         content.endpoints, study_dir=prepared.study.folder, max_concurrency=in_flight
     ) as models:
         wall, cpu = time.perf_counter(), time.process_time()
-        outcome = await run(prepared, folder, models)
+        outcome = await run(prepared, folder, models, width=in_flight)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         assert outcome.done == outcome.planned, outcome
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

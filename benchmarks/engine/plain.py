@@ -40,8 +40,8 @@ async def trajectory(
     wanted = ["personal"] * judged + ["generic"] * judged + ["session"]
     words = {
         "personal": "",
-        "generic": "expressive_freshness",
-        "session": "sustained_quality",
+        "generic": '"G12"',
+        "session": '"S11"',
     }
     prompts = [words[kind] + "j" * sizes[kind] for kind in wanted]
     await asyncio.gather(*(ask("judge", [{"role": "user", "content": p}]) for p in prompts))

@@ -1,6 +1,6 @@
 """An OpenAI-compatible server that answers after a fixed latency, in a process of its own.
 
-It answers judges with a valid verdict (told apart by the model's name and a word of the rubric),
+It answers judges with a valid verdict (told apart by the model's name and an id of the rubric),
 everybody else with a line of talk, and counts requests and bytes by kind at GET /stats.
 
     python -m benchmarks.engine.server --latency-ms 50
@@ -13,33 +13,8 @@ from collections import Counter
 
 from aiohttp import web
 
-GENERIC = [
-    "fluency",
-    "contextual_coherence",
-    "persona_consistency",
-    "voice_style",
-    "knowledge_fidelity",
-    "boundary_discipline",
-    "emotional_expression",
-    "user_attunement",
-    "agency_respect",
-    "initiative_hook",
-    "expressive_freshness",
-    "immersion_humanlikeness",
-]
-SESSION = [
-    "persona_stability",
-    "long_horizon_coherence",
-    "memory_callback",
-    "relationship_development",
-    "narrative_progression",
-    "pacing_control",
-    "world_temporal_consistency",
-    "emotional_arc",
-    "adaptive_responsiveness",
-    "variety_over_time",
-    "sustained_quality",
-]
+GENERIC = [f"G{n}" for n in range(1, 13)]
+SESSION = [f"S{n}" for n in range(1, 12)]
 TALK = "The rain has not stopped since noon, and the harbour bell rings twice before she answers."
 
 
@@ -76,9 +51,9 @@ ANSWERS = {
 def kind_of(body: bytes) -> str:
     if b'"model":"judge"' not in body:
         return "talk"
-    if b"sustained_quality" in body:
+    if b'\\"S11\\"' in body:
         return "session"
-    return "generic" if b"expressive_freshness" in body else "personal"
+    return "generic" if b'\\"G12\\"' in body else "personal"
 
 
 def application(latency_s: float) -> web.Application:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,7 +65,14 @@ async def _work(
         study.content.endpoints, study_dir=study.folder, max_concurrency=max_concurrency
     ) as models:
         with ProgressView(console, models.ledger, prices(study)) as view:
-            return await run(prepared, folder, models, limit=limit, observe=view.show)
+            return await run(
+                prepared,
+                folder,
+                models,
+                width=models.width(spec for _, spec in study.content.models()),
+                limit=limit,
+                observe=view.show,
+            )
 
 
 def write_results(folder: RunFolder, console: Console | None = None) -> None:
@@ -188,8 +194,8 @@ def write_user_profile(study: Path, *, user: str, model: str | None, force: bool
         InputError: no such user, no history, too few sessions, or a profile that is there already.
         ModelError: the model gave no profile.
     """
-    from palate.histories import split, write_split
     from palate.histories import read as read_history
+    from palate.histories import split, write_split
 
     loaded = load_study(study)
     section = next((u for u in loaded.content.users if u.id == user), None)

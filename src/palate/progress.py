@@ -89,7 +89,7 @@ class ProgressView(AbstractContextManager["ProgressView"]):
         return " · ".join(part for part in parts if part)
 
     def _money(self) -> str:
-        known, complete = self._ledger.money()
+        known, complete = self._ledger.money(self._prices)
         if not complete:
             return f"${known:.2f} + unpriced" if known else "price unknown"
         return f"${known:.2f}"

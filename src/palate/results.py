@@ -10,7 +10,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from palate.aggregate import (
     DimensionRow,
@@ -271,7 +271,7 @@ def model_uses(reader: RunReader) -> tuple[ModelUse, ...]:
 @dataclass(slots=True)
 class _Use:
     calls: int = 0
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     revisions: set[str] = field(default_factory=set)
 
     def add(self, revision: str, calls: int, usage: Usage) -> None:
@@ -307,7 +307,7 @@ def _facts(settings: Json) -> Iterator[Fact]:
             yield Fact(name=path, value=value)
 
 
-def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _flat(inner, f"{path}.{key}" if path else key)

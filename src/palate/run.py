@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from datetime import UTC, datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from palate.errors import ModelError
 from palate.judging.tracks import Item, Subject, judge, wanted
 from palate.models.client import Role
-from palate.models.pool import Models
 from palate.prepare import Prepared
 from palate.roleplay import Step, Table, end_of, play
-from palate.seats import Seats
+from palate.seats import OpensModels, Seats
 from palate.store import Json, RunFolder, RunReader
 from palate.types import Cell, Message, Trajectory, TrajectoryEnd
 
@@ -67,12 +66,16 @@ Observe = Callable[[Progress], None]
 async def run(
     prepared: Prepared,
     folder: RunFolder,
-    models: Models,
+    models: OpensModels,
     *,
+    width: int,
     limit: int | None = None,
     observe: Observe = lambda progress: None,
 ) -> Outcome:
     """Play and judge every cell that is not done (the first `limit` cells, if given).
+
+    Args:
+        width: cells under way at once; as many as the endpoints take calls.
 
     Raises:
         StoreError: the folder cannot be written; everything accepted so far is kept.
@@ -89,7 +92,7 @@ async def run(
         observe,
     )
     observe(progress)
-    await runner.work([cell for cell in cells if cell.key not in done], models.width())
+    await runner.work([cell for cell in cells if cell.key not in done], width)
     return Outcome(
         done=progress.done,
         planned=progress.planned,

@@ -56,9 +56,7 @@ def personal_rubric(**changes: object) -> PersonalRubric:
         "user_id": "u1",
         "language": "en",
         "summary": "Wants short, tense replies.",
-        "rewards": [
-            {"id": "r1", "rule": "says little", "weight": "major", "evidence": ["s1#1"]}
-        ],
+        "rewards": [{"id": "r1", "rule": "says little", "weight": "major", "evidence": ["s1#1"]}],
         "penalties": [{"id": "p1", "rule": "flatters", "weight": "minor", "evidence": []}],
         "reactions": [
             {"pattern": "one word", "meaning": "absorbed", "direction": 1, "evidence": []}

@@ -1,0 +1,111 @@
+"""A model behind an HTTP API: shapes the conversation, asks, reads, and keeps the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from yarl import URL
+
+from palate.errors import ModelError
+from palate.models.answers import Answer, encoded
+from palate.models.client import Completion, Request
+from palate.models.ledger import Ledger
+from palate.models.shapes import Shaped, ShapeRules, shape
+from palate.models.transport import Call, Endpoint
+
+
+class Wire(Protocol):
+    """How one API writes requests and answers."""
+
+    def body(self, request: Request, shaped: Shaped) -> dict[str, object]:
+        """The request's JSON object."""
+        ...
+
+    def read(self, value: object, request: Request) -> Answer:
+        """The answer in a response; raises `Malformed`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where and with which headers a model is asked; `secrets` are kept out of errors.
+
+    A session id (`Request.session`) goes into the header `session_header`, the body's field
+    `session_field`, or both.
+    """
+
+    url: URL
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    session_header: str | None = None
+    session_field: str | None = None
+
+
+class RemoteModel:
+    """One model of one endpoint, for one role or several."""
+
+    def __init__(
+        self,
+        name: str,
+        wire: Wire,
+        address: Address,
+        endpoint: Endpoint,
+        rules: ShapeRules,
+        ledger: Ledger,
+    ) -> None:
+        self.name = name
+        self.reads_digits = endpoint.settings.digits != "none"
+        self.enforces_schema = endpoint.settings.json_schema
+        self._wire = wire
+        self._address = address
+        self._endpoint = endpoint
+        self._rules = rules
+        self._ledger = ledger
+
+    async def complete(self, request: Request) -> Completion:
+        """See `palate.models.client.Model`."""
+        role = request.purpose.role
+        totals = self._ledger.of(role, self.name)
+
+        def count_retry() -> None:
+            totals.retries += 1
+
+        try:
+            answer, attempts, latency_s = await self._endpoint.call(
+                self._call(request), lambda value: self._wire.read(value, request), count_retry
+            )
+        except ModelError:
+            totals.failures += 1
+            raise
+        self._ledger.answered(role, self.name, answer.usage)
+        return Completion(
+            text=answer.text,
+            status=answer.status,
+            reasoning=answer.reasoning,
+            model=answer.model,
+            usage=answer.usage,
+            attempts=attempts,
+            latency_s=latency_s,
+            digit_probabilities=answer.digit_probabilities,
+        )
+
+    def _call(self, request: Request) -> Call:
+        address = self._address
+        body = self._wire.body(request, shape(request.messages, self._rules))
+        for name, value in request.sampling.body.items():
+            if value is None:
+                body.pop(name, None)  # how a study takes a field out that an endpoint refuses
+            else:
+                body[name] = value
+        headers = address.headers
+        if request.session is not None:
+            if address.session_field:
+                body[address.session_field] = request.session
+            if address.session_header:
+                headers = {**headers, address.session_header: request.session}
+        return Call(self.name, address.url, encoded(body), headers, address.secrets)
+
+    async def close(self) -> None:
+        """Nothing to give back: connections belong to the pool."""
