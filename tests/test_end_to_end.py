@@ -98,8 +98,8 @@ def test_a_scripted_study_gives_the_profiles_worked_out_by_hand(study):
     assert results["winners"] == {"u1": ["A"], "u2": ["B"]}
     assert a["coverage"]["scored"] == 4 * 2
     assert a["coverage"]["sessions_planned"] == 8
-    assert a["dimensions"]["fluency"]["mean"] == 4.0
-    assert a["dimensions"]["knowledge_fidelity"]["na"] == 8
+    assert a["dimensions"]["G1"]["mean"] == 4.0
+    assert a["dimensions"]["G5"]["na"] == 8
     page = (study / "runs" / "tiny" / "report.html").read_text("utf-8")
     assert "Night, then." in page
     assert "[QUIT]" not in page

@@ -43,6 +43,9 @@ class Pool:
     def open(self, spec, **_details):
         return self.model
 
+    def width(self):
+        return 50
+
 
 @pytest.mark.slow
 async def test_the_papers_grid_gives_the_planted_indices(tmp_path):
@@ -60,7 +63,7 @@ async def test_the_papers_grid_gives_the_planted_indices(tmp_path):
     prepared = prepare(study)
     about = prepared.about(run_id="grid", created_at="")
     with RunFolder(tmp_path / "run", prepared.settings, about=about) as folder:
-        outcome = await run(prepared, folder, Pool(), width=50)
+        outcome = await run(prepared, folder, Pool())
         results = measure(folder).results
     assert (outcome.done, outcome.planned) == (1600, 1600)
     assert len(results.candidates) == CANDIDATES

@@ -49,7 +49,7 @@ async def measure(prepared: Prepared, folder: RunFolder, in_flight: int) -> dict
         content.endpoints, study_dir=prepared.study.folder, max_concurrency=in_flight
     ) as models:
         wall, cpu = time.perf_counter(), time.process_time()
-        outcome = await run(prepared, folder, models, width=in_flight)
+        outcome = await run(prepared, folder, models)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         assert outcome.done == outcome.planned, outcome
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -65,14 +65,7 @@ async def _work(
         study.content.endpoints, study_dir=study.folder, max_concurrency=max_concurrency
     ) as models:
         with ProgressView(console, models.ledger, prices(study)) as view:
-            return await run(
-                prepared,
-                folder,
-                models,
-                width=models.width(spec for _, spec in study.content.models()),
-                limit=limit,
-                observe=view.show,
-            )
+            return await run(prepared, folder, models, limit=limit, observe=view.show)
 
 
 def write_results(folder: RunFolder, console: Console | None = None) -> None:
@@ -133,7 +126,7 @@ def show_rubric(path: Path) -> None:
     from palate.rubrics.freeze import read, render
 
     rubric = read(path)
-    click.echo(terminal_safe(render(rubric, rubric.language, cited=True)))
+    click.echo(terminal_safe(render(rubric, rubric.language, cited=True), lines=True))
     click.echo(f"sha256 {rubric.sha256}")
 
 
@@ -219,7 +212,7 @@ def write_user_profile(study: Path, *, user: str, model: str | None, force: bool
     profile = asyncio.run(_profile(loaded, parts.training, writer, section.simulator))
     save_profile(profile, target)
     click.echo(f"Profile of {user} from {len(parts.training)} training sessions: {target}")
-    click.echo(terminal_safe(profile.shown()))
+    click.echo(terminal_safe(profile.shown(), lines=True))
 
 
 async def _profile(

@@ -113,6 +113,10 @@ class _Counter:
         """A counting model under the name `spec`; headers and sessions change no size."""
         return _Counting(spec, self)
 
+    def width(self) -> int:
+        """A rehearsal plays one cell after another."""
+        return 1
+
     def count(self, model: str, request: Request) -> str:
         """Count a request and its assumed answer; returns a text of the answer's size."""
         role = request.purpose.role

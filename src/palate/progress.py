@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table as Grid
 from rich.text import Text
 
-from palate.models.pool import Ledger
+from palate.models.ledger import Ledger
 from palate.models.spec import Price
 from palate.report.safe import terminal_safe
 from palate.run import Progress

@@ -311,7 +311,7 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _flat(inner, f"{path}.{key}" if path else key)
-    elif value is not None:
+    elif value not in (None, [], ""):
         yield path, str(value)
 
 
@@ -326,4 +326,4 @@ def _last_written(reader: RunReader) -> str:
     last = ""
     for record in reader.records("cells"):
         last = record["at"]
-    return last
+    return last.replace("T", " ").replace("+00:00", " UTC")

@@ -68,14 +68,10 @@ async def run(
     folder: RunFolder,
     models: OpensModels,
     *,
-    width: int,
     limit: int | None = None,
     observe: Observe = lambda progress: None,
 ) -> Outcome:
     """Play and judge every cell that is not done (the first `limit` cells, if given).
-
-    Args:
-        width: cells under way at once; as many as the endpoints take calls.
 
     Raises:
         StoreError: the folder cannot be written; everything accepted so far is kept.
@@ -92,7 +88,7 @@ async def run(
         observe,
     )
     observe(progress)
-    await runner.work([cell for cell in cells if cell.key not in done], width)
+    await runner.work([cell for cell in cells if cell.key not in done], models.width())
     return Outcome(
         done=progress.done,
         planned=progress.planned,

@@ -34,6 +34,10 @@ class OpensModels(Protocol):
         """The model that `spec` names."""
         ...
 
+    def width(self) -> int:
+        """How many calls the opened models take at once, at least 1."""
+        ...
+
 
 class Seats:
     """The seats of a study's cells; models are opened and prompts written once."""

@@ -170,7 +170,8 @@ class Judgement(Record):
     """One verdict of one track (paper 3.3): a reply, or for the session track the whole chat.
 
     `scores` maps each dimension to 1..5, or to None where the judge declared a sparse dimension
-    not applicable; the personal track has the one dimension "satisfaction". `overall` is computed
+    not applicable (with `score_kind` "expected": where the digits form did not ask for it); the
+    personal track has the one dimension "satisfaction". `overall` is computed
     (the mean of the answered dimensions), never the judge's own; it is None exactly when
     `unscored` gives the reason.
     """
@@ -248,9 +249,13 @@ class PersonalRubric(Record):
 
 
 class Dimension(Record):
-    """One dimension of a shared rubric; texts by language ("en", "zh")."""
+    """One dimension of a shared rubric; texts by language ("en", "zh").
+
+    `id` ("G1") is what a verdict and a table use; `name` ("fluency") is taken for it too.
+    """
 
     id: str
+    name: str = ""
     label: dict[str, str]
     definition: dict[str, str]
     anchors: dict[str, dict[str, str]]  # language -> {"1", "3", "5"}

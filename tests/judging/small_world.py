@@ -10,6 +10,7 @@ from palate.rubrics.freeze import freeze
 from palate.rubrics.shared import load_shared
 from palate.types import Card, Cell, Message, PersonalRubric, Trajectory, Usage
 
+CELL = Cell("u1", "k1", "A", 1)
 GENERIC_VERDICT = (
     '{"reason": "close to the card", "scores": {"G1": 5, "G2": 4, "G3": 4, "G4": 3, "G5": "n/a",'
     ' "G6": "n/a", "G7": 3, "G8": 4, "G9": 5, "G10": 2, "G11": 3, "G12": 5}, "flags": []}'
@@ -89,9 +90,7 @@ def spoken(texts: Sequence[str]) -> tuple[Message, ...]:
     return tuple(Message(speaker=speakers[i % 2], text=text) for i, text in enumerate(texts))
 
 
-def trajectory(
-    *texts: str, ended_by: str = "depth_limit", cell: Cell = Cell("u1", "k1", "A", 1)
-) -> Trajectory:
+def trajectory(*texts: str, ended_by: str = "depth_limit", cell: Cell = CELL) -> Trajectory:
     return Trajectory(
         cell=cell, opening="The gate is shut.", messages=spoken(texts), ended_by=ended_by
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os.path
 import re
 
 import pytest
@@ -66,7 +65,8 @@ def test_instructions_and_rubric_come_first_then_card_transcript_and_the_task(fo
 def test_replies_of_one_trajectory_share_their_prefix_up_to_the_later_reply(form):
     told = subject(*turns(4))
     first, second = generic(told, 1, form), generic(told, 2, form)
-    shared = os.path.commonprefix([first.user, second.user])
+    pairs = enumerate(zip(first.user, second.user, strict=False))
+    shared = first.user[: next(at for at, (a, b) in pairs if a != b)]
     assert first.system == second.system
     assert "reply 2" in shared
     assert "user 3" not in shared

@@ -62,12 +62,8 @@ def test_the_last_reply_before_leaving_is_always_drawn(cell, count):
 def test_the_draw_is_fixed_by_cell_and_seed():
     """Literal values: a change here re-judges every study and is a breaking release."""
     talk = trajectory(*turns(20))
-    assert sample_replies(talk, count=4, seed=7) == SEED_7
-    assert sample_replies(talk, count=4, seed=8) == SEED_8
-
-
-SEED_7 = (3, 6, 10, 13)
-SEED_8 = (3, 6, 10, 13)
+    assert sample_replies(talk, count=4, seed=7) == (4, 5, 7, 15)
+    assert sample_replies(talk, count=4, seed=8) == (5, 10, 17, 18)
 
 
 def test_different_cells_draw_differently():

@@ -43,7 +43,10 @@ WRAPPED = {
     "in a list": '[{"warmth": 4, "pacing": 2}]',
     "two equal verdicts": '{"warmth": 4, "pacing": 2}\n{"warmth": 4, "pacing": 2}',
     "one line a dimension": '{"warmth": 4}\n{"pacing": 2}',
-    "example, then the verdict": 'Example: {"warmth": 1, "pacing": 1}\n\n{"warmth": 4, "pacing": 2}',
+    "example, then the verdict": 'Example: {"warmth": 1}\n\n{"warmth": 4, "pacing": 2}',
+    "full-width comma alone": '{"warmth": 4，"pacing": 2}',
+    "one brace too many": '{"warmth": 4, "pacing": 2}}',
+    "tags around": '<answer>{"warmth": 4, "pacing": 2}</answer>',
 }
 
 
@@ -128,6 +131,8 @@ SHAPES = {
     "reasons by dimension": '{"scores":{"warmth":4,"pacing":2,"agency":3},'
     '"reasons":{"warmth":"5 kind words","pacing":"1 slow"}}',
     "a key twice, equal": '{"warmth":4,"pacing":2,"agency":3,"warmth":4}',
+    "names with additions": '{"1. Warmth": 4, "pacing_score": 2, "主动权（agency）": 3}',
+    "scale beside the name": '{"warmth (1-5)": 4, "Pacing score": 2, "agency": {"rating": 3}}',
     "numbers as text": '{"warmth":"4","pacing":2.0,"agency":" 3 "}',
 }
 

@@ -27,7 +27,7 @@ from palate.report.data import (
     UserSetting,
 )
 from palate.rubrics.shared import load_shared
-from palate.types import Cell, Judgement, Message, ScoreRow, Track, Trajectory, Usage
+from palate.types import TRACKS, Cell, Judgement, Message, ScoreRow, Track, Trajectory, Usage
 
 GENERIC = load_shared("generic")
 SESSION = load_shared("session")
@@ -135,7 +135,10 @@ def blocked(cell: Cell, words: Words) -> CellRecord:
     trajectory = Trajectory(
         cell=cell, opening="The lamp is lit.", messages=messages, ended_by="candidate_blocked"
     )
-    return CellRecord(cell=cell, trajectory=trajectory)
+    verdict_of_nothing = unscored(
+        verdict(cell, "personal", None, words, random.Random(0)), "no reply to score"
+    )
+    return CellRecord(cell=cell, trajectory=trajectory, judgements=(verdict_of_nothing,))
 
 
 def cut_short(cell: Cell, words: Words) -> CellRecord:
@@ -181,8 +184,8 @@ def score_rows(records: list[CellRecord]) -> list[ScoreRow]:
     rows += [
         ScoreRow(*r.cell, track=t, reply=None, score=None)
         for r in records
-        if not r.judgements
-        for t in ("personal", "generic", "session")
+        for t in TRACKS
+        if t not in {j.track for j in r.judgements}
     ]
     return rows
 

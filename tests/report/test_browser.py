@@ -99,6 +99,15 @@ def test_every_verdict_stands_beside_its_reply(seen):
     assert seen.locator("#transcript-body > .verdict.session").count() == 1
 
 
+def test_a_verdict_for_no_reply_is_not_lost(seen):
+    """The cell whose candidate was blocked has no reply; what was said of it still shows."""
+    seen.locator("select[name=end]").select_option("candidate_blocked")
+    open_first_cell(seen)
+    assert "blocked the reply" in seen.locator("#transcript .ending").inner_text()
+    assert seen.locator("#transcript h3", has_text="Verdicts without a reply").count() == 1
+    assert "no reply to score" in seen.locator("#transcript-body > .verdict").first.inner_text()
+
+
 def test_a_number_of_the_heat_map_narrows_the_list_to_its_cells(seen):
     seen.locator("#people td a").first.click()
     seen.wait_for_function("document.getElementById('found').textContent.startsWith('6 of')")

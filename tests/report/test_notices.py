@@ -134,6 +134,30 @@ def test_copies_are_reported_to_the_reader():
     assert told.startswith("Repetitions 1 and 2 of ada with captain on harbour are equal")
 
 
+@pytest.mark.parametrize(("temperature", "warned"), [(None, False), (0.8, True)])
+def test_a_script_may_repeat_itself_unless_it_was_asked_to_vary(temperature, warned):
+    captain = CandidateSetting(name="captain", model="scripted:x.json", temperature=temperature)
+    data = dataclasses.replace(
+        report_data(), candidates=(captain,), cells=[chat(1, "Aye."), chat(2, "Aye.")]
+    )
+    assert any("byte for byte" in text for text in sentences(data)) is warned
+
+
+def test_many_copies_are_named_in_part_and_counted():
+    data = report_data()
+    same = [
+        dataclasses.replace(
+            chat(n, "Aye."),
+            cell=Cell("ada", f"card-{pair}", "captain", n),
+        )
+        for pair in range(8)
+        for n in (1, 2)
+    ]
+    told = [t for t in sentences(dataclasses.replace(data, cells=same)) if "byte for byte" in t]
+    assert len(told) == 6
+    assert told[-1] == "Repetitions are equal byte for byte in 3 more cells."
+
+
 def test_a_judge_that_changed_during_the_run_is_reported():
     models = (
         ModelUse(role="judge", model="openai:gpt-5.5", revisions=("2026-03-01", "2026-03-09")),
@@ -146,7 +170,7 @@ def test_a_judge_that_changed_during_the_run_is_reported():
 
 def test_low_coverage_and_few_cards_are_said():
     found = sentences(report_data())
-    assert "Only 8 of 12 sessions of terse are scored: do not rank it by these numbers." in found
+    assert "8 of 12 sessions of terse are scored: do not rank it by these numbers." in found
     assert [text for text in found if text.startswith("Few cards: 3 cards on the panel.")]
 
 

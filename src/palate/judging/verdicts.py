@@ -30,8 +30,8 @@ class Asked(NamedTuple):
 
 
 def asked(dimensions: Iterable[Dimension]) -> tuple[Asked, ...]:
-    """Dimensions of a shared rubric, answered by id or by label in either language."""
-    return tuple(Asked(d.id, tuple(d.label.values()), d.sparse) for d in dimensions)
+    """Dimensions of a shared rubric, answered by id, name or label in either language."""
+    return tuple(Asked(d.id, (d.name or d.id, *d.label.values()), d.sparse) for d in dimensions)
 
 
 class Verdict(NamedTuple):
@@ -137,10 +137,13 @@ class _Answer:
             return None
         return names[0]
 
+    def _dimension(self, key: str) -> str | None:
+        return next((self.names[name] for name in words.readings(key) if name in self.names), None)
+
     def _add_entry(self, key: str, value: Value) -> None:
         plain = words.plain(key)
-        if plain in self.names:
-            self._add_score(self.names[plain], value)
+        if (dimension := self._dimension(key)) is not None:
+            self._add_score(dimension, value)
         elif plain in words.CONTAINERS and isinstance(value, Pairs | list):
             self.add(value)
         elif plain in words.REASON_KEYS:
@@ -170,7 +173,7 @@ class _Answer:
     def _add_reason(self, dimension: str, value: Value) -> None:
         if isinstance(value, Pairs):
             for key, text in value:
-                self._add_reason(self.names.get(words.plain(key), key), text)
+                self._add_reason(self._dimension(key) or key, text)
         elif isinstance(value, list):
             for text in value:
                 self._add_reason(dimension, text)

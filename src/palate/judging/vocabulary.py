@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -10,9 +11,22 @@ FLAGS = ("refusal_in_words", "breaks_fiction", "unsafe")
 _IGNORED_MARKS = re.compile(r"[\s_\-.·:：、()（）*]+")
 
 
+@functools.lru_cache(maxsize=1024)
 def plain(name: str) -> str:
     """A key or label reduced to what identifies it: width, case, spaces and marks do not."""
     return _IGNORED_MARKS.sub("", unicodedata.normalize("NFKC", name)).casefold()
+
+
+_NUMBERING = re.compile(r"^\s*\d+\s*[.)、:：]\s*")
+_ASIDE = re.compile(r"[(（\[【][^()（）]*[)）\]】]")
+_SUFFIX = re.compile(r"(?:score|rating|评分|得分|分数)$")
+
+
+@functools.lru_cache(maxsize=1024)
+def readings(key: str) -> tuple[str, ...]:
+    """A key in plain form, then without what judges add to a name: "1. warmth (1-5) score"."""
+    bare = plain(_ASIDE.sub("", _NUMBERING.sub("", key)))
+    return tuple(dict.fromkeys((plain(key), bare, _SUFFIX.sub("", bare))))
 
 
 def _words(*lines: str) -> frozenset[str]:

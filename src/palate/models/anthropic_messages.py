@@ -54,7 +54,7 @@ class AnthropicMessages:
             body["stop_sequences"] = list(sampling.stop)
         return body
 
-    def read(self, value: object, request: Request) -> Answer:  # noqa: ARG002 - one seam, two APIs
+    def read(self, value: object, request: Request) -> Answer:
         """The answer in a response of HTTP 200.
 
         Raises:

@@ -18,8 +18,9 @@ _RETRIED = frozenset({408, 409, 425, 429})
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 _LIKE_A_KEY = re.compile(
-    r"\b(?:sk|pk|rk|xai|gsk|key|hf|AIza)[-_][\w*.-]{6,}|(?<=bearer )\S+", re.IGNORECASE
+    r"\b(?:sk|pk|rk|xai|gsk|hf)[-_][\w*.-]{6,}|\bAIza[\w-]{20,}|(?<=bearer )\S+", re.IGNORECASE
 )
+_HTML_TAG = re.compile(r"<[^<>]*>")
 _OVERFLOW = re.compile(
     r"context[_ ](?:length|window|size)|maximum context|prompt is too long|"
     r"(?:too many|exceeds?\b.*)\btokens",
@@ -44,18 +45,18 @@ def of_status(
     what = f"HTTP {status}" + (f": {said}" if said else "")
     if 300 <= status < 400:
         place = headers.get("Location", "another address")
-        return Fault(f"{what} (it redirects to {place}; put that base URL into the study)", None, True)
+        return Fault(f"{what} (it redirects to {place}; name that address)", final=True)
     if status == 429 and _NO_MONEY.search(said):
-        return Fault(what, None, True)
+        return Fault(what, final=True)
     if status in _RETRIED or status >= 500:
         return Fault(what, wait_s(headers, now=now))
-    return Fault(what + _hint(status, said, key_env), None, True)
+    return Fault(what + _hint(status, said, key_env), final=True)
 
 
 def _hint(status: int, said: str, key_env: str | None) -> str:
     if status in (401, 403):
         if key_env is None:
-            return " (no key was sent: name its environment variable as key_env of this endpoint)"
+            return " (check the key: key_env of this endpoint, or the model's headers)"
         return f" (check the key in {key_env})"
     if status == 404:
         return " (check the model's name and the base URL)"
@@ -69,7 +70,7 @@ def said_in(content: bytes) -> str:
     try:
         value = decoded(content)
     except Malformed:
-        return content[:4000].decode("utf-8", "replace").strip()
+        return _HTML_TAG.sub(" ", content[:8000].decode("utf-8", "replace")).strip()
     for _ in range(3):
         if not isinstance(value, dict):
             break

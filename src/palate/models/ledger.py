@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from palate.models.client import Role
+from palate.errors import ModelError
+from palate.models.client import Completion, Model, Request, Role
 from palate.models.spec import Price
 from palate.types import Usage
 
@@ -90,3 +91,29 @@ class Ledger:
         ]
         known = [cost for cost in costs if cost is not None]
         return Money(sum(known), len(known) == len(costs))
+
+
+class Counted:
+    """Another model, with its calls in a ledger."""
+
+    def __init__(self, model: Model, ledger: Ledger) -> None:
+        self.name = model.name
+        self.reads_digits = model.reads_digits
+        self.enforces_schema = model.enforces_schema
+        self._model = model
+        self._ledger = ledger
+
+    async def complete(self, request: Request) -> Completion:
+        """See `palate.models.client.Model`."""
+        role = request.purpose.role
+        try:
+            completion = await self._model.complete(request)
+        except ModelError:
+            self._ledger.of(role, self.name).failures += 1
+            raise
+        self._ledger.answered(role, self.name, completion.usage)
+        return completion
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()

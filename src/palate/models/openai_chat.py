@@ -14,6 +14,8 @@ from palate.types import Usage
 PATH = "/chat/completions"
 
 _CUT = frozenset({"length", "max_tokens"})
+_SAID = (None, "text", "output_text")
+_THOUGHT = ("thinking", "reasoning")
 _BLOCKED = frozenset({"content_filter", "refusal", "safety", "sensitive", "blocked"})
 
 
@@ -116,12 +118,15 @@ def _content(message: dict[str, object]) -> tuple[str, str, bool]:
         return content, thought, refused
     if not isinstance(content, list):
         raise Malformed("has a content that is no text")
-    parts = [{"text": part} if isinstance(part, str) else part for part in content]
-    parts = [part for part in parts if isinstance(part, dict)]
-    said = "".join(text(p.get("text")) for p in parts if p.get("type") in (None, "text", "output_text"))
-    thoughts = [thought, *(_thought(p) for p in parts if p.get("type") in ("thinking", "reasoning"))]
+    parts: list[dict[str, object]] = [
+        {"text": part} if isinstance(part, str) else part
+        for part in content
+        if isinstance(part, str | dict)
+    ]
+    said = [text(p.get("text")) for p in parts if p.get("type") in _SAID]
+    thoughts = [thought, *(_thought(p) for p in parts if p.get("type") in _THOUGHT)]
     refused = refused or any(p.get("type") == "refusal" for p in parts)
-    return said, "\n".join(t for t in thoughts if t), refused
+    return "".join(said), "\n".join(t for t in thoughts if t), refused
 
 
 def _thought(part: dict[str, object]) -> str:

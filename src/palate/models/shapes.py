@@ -46,7 +46,8 @@ class ShapeRules:
             system="top" if top else "role" if settings.system_role else "none",
             first_role=settings.first_role,
             alternate=settings.alternate,
-            max_system=settings.max_system,
+            # A system message in mid-chat would break the alternation.
+            max_system=settings.max_system or (1 if settings.alternate else None),
             no_blank=top,
             no_trailing_space=top,
         )
@@ -65,7 +66,7 @@ class ShapeRules:
 
 
 class Shaped(NamedTuple):
-    """The outgoing messages, and the text of the top-level system field ("" where there is none)."""
+    """The outgoing messages, and the text of the top-level system field, "" if there is none."""
 
     messages: Sequence[ChatMessage]
     system: str

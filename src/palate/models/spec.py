@@ -25,7 +25,9 @@ LOCAL_MODELS = ("smollm2-135m",)
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com"
 
-_HOW = "write provider:model, for example openai:gpt-5.4 or openai:my-model@http://127.0.0.1:8000/v1"
+_HOW = (
+    "write provider:model, for example openai:gpt-5.4 or openai:my-model@http://127.0.0.1:8000/v1"
+)
 _URL_BEGINS = re.compile(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 _LIKE_A_HOST = re.compile(r"(localhost\b|[\w.-]+:\d+|[\w-]+(\.[\w-]+)+(/|\Z))")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -25,9 +25,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 # Back-ticks that hug their content, as in prose: a stray one in a thought must not hide its end.
-_CODE = re.compile(
-    r"```.*?```|(?<![A-Za-z0-9`])`(?!\s)[^`\n]+(?<!\s)`(?![A-Za-z0-9`])", re.DOTALL
-)
+_CODE = re.compile(r"```.*?```|(?<![A-Za-z0-9`])`(?!\s)[^`\n]+(?<!\s)`(?![A-Za-z0-9`])", re.DOTALL)
 
 # White space of all kinds, zero-width and direction marks, fillers: text of these alone is empty.
 _BLANK = (

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -75,6 +75,12 @@ class Call:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
+class Reply(NamedTuple, Generic[T]):
+    """What a call brought, after how many attempts and seconds since it got its place."""
+
+    answer: T
+    attempts: int
+    latency_s: float
 
 
 class Endpoint:
@@ -96,8 +102,8 @@ class Endpoint:
 
     async def call(
         self, call: Call, read: Callable[[object], T], on_retry: Callable[[], None]
-    ) -> tuple[T, int, float]:
-        """Ask until `read` takes the answer; gives it, the attempts and the seconds they took.
+    ) -> Reply[T]:
+        """Ask until `read` takes the answer.
 
         `read` raises `Malformed` for an answer that is none. `on_retry` is told of each retry.
 
@@ -110,7 +116,7 @@ class Endpoint:
 
     async def _attempts(
         self, call: Call, read: Callable[[object], T], on_retry: Callable[[], None]
-    ) -> tuple[T, int, float]:
+    ) -> Reply[T]:
         clock, settings = self._timing.clock, self.settings
         began = clock()
         deadline = began + settings.deadline_s
@@ -118,7 +124,7 @@ class Endpoint:
         while True:
             result = await self._attempt(call, read, deadline - clock())
             if not isinstance(result, Fault):
-                return result, attempt, clock() - began
+                return Reply(result, attempt, clock() - began)
             if result.final:
                 raise RequestRefused(self._sentence(call, result.what))
             pause = self._pause(attempt, result.wait_s)
@@ -133,9 +139,7 @@ class Endpoint:
         after = f"{attempt} attempt{'s' if attempt > 1 else ''} in {clock() - began:.1f} s"
         raise TransportError(self._sentence(call, f"{after}, the last: {result.what}"))
 
-    async def _attempt(
-        self, call: Call, read: Callable[[object], T], left_s: float
-    ) -> T | Fault:
+    async def _attempt(self, call: Call, read: Callable[[object], T], left_s: float) -> T | Fault:
         """One request; what may go wrong on the way comes back as a `Fault`."""
         timeout = self._timeout
         if left_s < self.settings.timeout_s:
@@ -175,7 +179,7 @@ class Endpoint:
         chance = self._timing.random()
         if asked_s is not None:
             return asked_s + chance * FIRST_PAUSE_S
-        return chance * min(FIRST_PAUSE_S * 2 ** (attempt - 1), LONGEST_PAUSE_S)
+        return chance * min(FIRST_PAUSE_S * 2.0 ** (attempt - 1), LONGEST_PAUSE_S)
 
     def _sentence(self, call: Call, what: str) -> str:
         return f"{call.name}: {one_line(what, call.secrets)}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from palate.report.data import ModelUse, ReportData
+from palate.report.data import CandidateSetting, ModelUse, ReportData
 from palate.report.results import CandidateScores, Results
 from palate.report.tally import Tally
 from palate.types import TRACKS
 
 FEW_CARDS = 5
+COPIES_NAMED = 5  # further ones are counted
 COVERAGE_LIMIT = 0.9  # share of the replies to be scored below which a candidate is marked
 
 EMBEDDED_JUDGE = (
@@ -119,14 +120,25 @@ def _blocks(data: ReportData, tally: Tally) -> Iterator[Notice]:
 
 
 def _copies(data: ReportData, tally: Tally) -> Iterator[Notice]:
-    for copy in tally.copies({c.name: c.temperature for c in data.candidates}):
+    found = tally.copies({c.name: _temperature(c) for c in data.candidates})
+    for copy in found[:COPIES_NAMED]:
         numbers = " and ".join(str(number) for number in copy.repetitions)
         yield Notice(
             "warning",
             f"Repetitions {numbers} of {copy.user} with {copy.candidate} on {copy.card} are equal "
-            "byte for byte although the temperature is above 0: look for a cache or a fixed seed "
+            "byte for byte although the temperature is not 0: look for a cache or a fixed seed "
             "at the endpoint, because copies make the ranking look steadier than it is.",
         )
+    if len(found) > COPIES_NAMED:
+        more = _count(len(found) - COPIES_NAMED, "more cell")
+        yield Notice("warning", f"Repetitions are equal byte for byte in {more}.")
+
+
+def _temperature(candidate: CandidateSetting) -> float | None:
+    """A script without a temperature says the same twice by design; an endpoint does not."""
+    if candidate.temperature is None and candidate.model.startswith("scripted:"):
+        return 0.0
+    return candidate.temperature
 
 
 def _instruments(data: ReportData, tally: Tally) -> Iterator[Notice]:
@@ -152,7 +164,7 @@ def _coverage(results: Results) -> Iterator[Notice]:
         if low:
             yield Notice(
                 "warning",
-                f"Only {low} of {candidate.name} are scored: do not rank it by these numbers.",
+                f"{low} of {candidate.name} are scored: do not rank it by these numbers.",
             )
 
 

@@ -147,7 +147,7 @@
     const record = read(`cell-${cell.number}`);
     const parts = [sums(cell, record), transcript(cell, record)];
     const whole = record.judgements.filter((judgement) => judgement.track === "session");
-    const stray = record.judgements.filter((judgement) => judgement.track !== "session" && !(judgement.reply < cell.replies));
+    const stray = record.judgements.filter((judgement) => judgement.track !== "session" && (judgement.reply === null || judgement.reply >= cell.replies));
     if (whole.length) parts.push(el("h3", "", "The whole conversation"), ...whole.map(verdict));
     if (stray.length) parts.push(el("h3", "", "Verdicts without a reply"), ...stray.map(verdict));
     if (record.failures.length) {

@@ -1,0 +1,35 @@
+"""The embedded model as a model like any other; its server starts at the first request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from palate.models.client import Completion, Model, Request
+
+
+class LocalModel:
+    """Waits for the server that all roles share, then asks it.
+
+    What the model can do is known before its server runs, because prompts depend on it.
+    """
+
+    reads_digits = True
+    enforces_schema = False
+
+    def __init__(self, name: str, start: Callable[[], Awaitable[Model]]) -> None:
+        self.name = name
+        self._start = start
+        self._started: Model | None = None
+
+    async def complete(self, request: Request) -> Completion:
+        """See `palate.models.client.Model`.
+
+        Raises:
+            InputError: the runtime is not installed, or its weights cannot be had.
+        """
+        if self._started is None:
+            self._started = await self._start()
+        return await self._started.complete(request)
+
+    async def close(self) -> None:
+        """Nothing to give back: the server belongs to the pool."""
