@@ -14,7 +14,7 @@ from pathlib import Path
 from palate.models.pool import Models
 
 from palate.prepare import Prepared, prepare
-from palate.run import run
+from palate.run import Progress, run
 from palate.store import RunFolder
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
@@ -45,12 +45,17 @@ def study(folder: Path, url: str, trajectories: int, turns: int, judged: int) ->
 
 async def measure(prepared: Prepared, folder: RunFolder, in_flight: int) -> dict[str, float]:
     content = prepared.study.content
+    began: list[tuple[float, float]] = []
+
+    def observe(_progress: Progress) -> None:
+        if not began:  # told once before the first call: what came before it was start-up
+            began.append((time.perf_counter(), time.process_time()))
+
     async with Models(
         content.endpoints, study_dir=prepared.study.folder, max_concurrency=in_flight
     ) as models:
-        wall, cpu = time.perf_counter(), time.process_time()
-        outcome = await run(prepared, folder, models)
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        outcome = await run(prepared, folder, models, observe=observe)
+        wall, cpu = time.perf_counter() - began[0][0], time.process_time() - began[0][1]
         assert outcome.done == outcome.planned, outcome
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         return {"calls": models.ledger.calls, "wall_s": wall, "cpu_s": cpu, "peak_mb": peak}

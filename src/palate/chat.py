@@ -76,8 +76,10 @@ def as_seen_by(side: Speaker, opening: str, messages: Sequence[Message]) -> tupl
 
     The opening comes first as the character's message; a card without one starts with the user.
     """
-    spoken: list[tuple[Speaker, str]] = [("character", opening)] if opening else []
-    spoken += [(m.speaker, m.text) for m in messages]
-    return tuple(
-        ChatMessage("assistant" if speaker == side else "user", text) for speaker, text in spoken
-    )
+    seen = [
+        ChatMessage("assistant" if message.speaker == side else "user", message.text)
+        for message in messages
+    ]
+    if opening:
+        seen.insert(0, ChatMessage("assistant" if side == "character" else "user", opening))
+    return tuple(seen)

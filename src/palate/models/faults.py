@@ -26,7 +26,8 @@ _OVERFLOW = re.compile(
     r"(?:too many|exceeds?\b.*)\btokens",
     re.IGNORECASE,
 )
-_NO_MONEY = re.compile(r"insufficient_quota|insufficient[_ ]balance|billing", re.IGNORECASE)
+# Not "billing" or "quota" alone: rate limits that pass mention them too.
+_NO_MONEY = re.compile(r"insufficient[_ ](?:quota|balance|funds|credits?)", re.IGNORECASE)
 
 
 class Fault(NamedTuple):

@@ -11,6 +11,7 @@ A simulator is an instrument: a report shows how often it slipped, so that no ca
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import unicodedata
@@ -40,6 +41,7 @@ _REASONING = re.compile(
 )
 _FENCE = re.compile(r"\A```[a-z]*\s*|\s*```\Z", re.IGNORECASE)
 _OBJECT = re.compile(r"\{\s*\"[^\"\n]{1,40}\"\s*:")
+_MARKS = re.compile(r"[\W_]+")
 _ARTICLES = {"a", "an", "the"}
 
 
@@ -64,10 +66,14 @@ def _repeats(text: str, earlier: Sequence[str]) -> bool:
     return _normal(text) in {_normal(own) for own in earlier}
 
 
+@functools.lru_cache(maxsize=4096)
 def _normal(text: str) -> str:
-    """Letters and digits alone; of a message that has none ("…", an emoji), the message."""
+    """Letters and digits alone; of a message that has none ("…", an emoji), the message.
+
+    Kept, because every message is held against all earlier ones of its chat.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(c for c in folded if c.isalnum()) or folded.strip()
+    return _MARKS.sub("", folded) or folded.strip()
 
 
 def _speaks_as(text: str, character: str) -> bool:

@@ -1,0 +1,198 @@
+"""The embedded model: llama.cpp's server on loopback, with weights that a package carries.
+
+One server serves all roles of a process. It is started when a study first names a `local:` model,
+and stops when the last user closes it or the process ends, however that happens.
+
+The server is a process of its own (`local_process`). Inside ours it was tried and given up: it
+holds the interpreter's lock while it loads and while it stops, stopping it with a request in
+flight hangs the whole program, and the wait policy of its threads must be in the environment
+before the library loads.
+
+An adapter per user fits in here later: llama.cpp takes `lora` in the body of each request, which
+travels as a role's own request body beside `LocalServer.extra_body`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from importlib import util
+from typing import NamedTuple
+
+from palate.errors import InputError
+from palate.models import weights
+from palate.models.local_process import LocalSettings
+from palate.models.spec import EndpointSettings
+
+_START_LIMIT_S = 180.0
+_STOP_LIMIT_S = 10.0
+
+_WEIGHTS = {"smollm2-135m": weights.SMOLLM2_135M}
+
+# Measured, with the alternatives: docs/adr/0002-embedded-model.md.
+SLOTS = 4
+SLOT_CONTEXT = 3072
+PROMPT_CACHE_MIB = 2048
+_SETTINGS = EndpointSettings(
+    max_concurrency=SLOTS,
+    # A queue of judge prompts on a busy laptop is slow, not broken.
+    timeout_s=900.0,
+    deadline_s=1800.0,
+    max_attempts=3,
+    json_schema=True,
+    digits="grammar",
+)
+
+
+class LocalServer:
+    """A running embedded server, or one user's share in it; `close` gives the share back."""
+
+    def __init__(self, running: _Running) -> None:
+        """For `start` alone."""
+        self.base_url = running.base_url
+        self.max_concurrency = SLOTS
+        self.settings = _SETTINGS
+        # Merged into every request: the prefix that a slot already holds is not computed again.
+        self.extra_body: dict[str, object] = {"cache_prompt": True}
+        self._running: _Running | None = running
+
+    async def close(self) -> None:
+        """Give the share back; the last one stops the server. Closing twice is harmless."""
+        running, self._running = self._running, None
+        if running is not None:
+            await asyncio.to_thread(_give_back, running)
+
+
+class _Running(NamedTuple):
+    model: str
+    process: subprocess.Popen[str]
+    base_url: str
+
+
+_lock = threading.Lock()  # a thread lock: callers may live in different event loops
+_shares: dict[_Running, int] = {}
+
+
+async def start(model: str) -> LocalServer:
+    """The server of the embedded `model` ("smollm2-135m"), started unless it runs already.
+
+    The first start on a machine fetches the weights, which takes as long as the network does.
+
+    Raises:
+        InputError: no such embedded model, the extra `local` is not installed, the weights cannot
+            be had, or the server does not come up.
+    """
+    if model not in _WEIGHTS:
+        known = ", ".join(f"local:{name}" for name in _WEIGHTS)
+        raise InputError(f"model local:{model} does not exist; the embedded models are: {known}")
+    if util.find_spec("xllamacpp") is None:
+        raise InputError(
+            f"model local:{model} needs the extra that runs it: pip install 'palate[local]'"
+        )
+    return LocalServer(await asyncio.to_thread(_shared, model))
+
+
+def _shared(model: str) -> _Running:
+    with _lock:
+        for running in list(_shares):
+            if running.process.poll() is not None:
+                del _shares[running]  # it crashed: whoever asks next gets a new one
+            elif running.model == model:
+                _shares[running] += 1
+                return running
+        running = _launched(model)
+        _shares[running] = 1
+        return running
+
+
+def _give_back(running: _Running) -> None:
+    with _lock:
+        left = _shares.get(running, 1) - 1
+        if left:
+            _shares[running] = left
+            return
+        _shares.pop(running, None)
+        _stop(running.process)
+
+
+def _launched(model: str) -> _Running:
+    settings = LocalSettings(
+        path=str(weights.fetched(_WEIGHTS[model])),
+        slots=SLOTS,
+        slot_context=SLOT_CONTEXT,
+        threads=_cores(),
+        prompt_cache_mib=PROMPT_CACHE_MIB,
+    )
+    process = _process()
+    # readline has no time limit of its own: ending the process ends the wait.
+    limit = threading.Timer(_START_LIMIT_S, process.kill)
+    limit.daemon = True
+    limit.start()
+    try:
+        line = _exchange(process, settings.line())
+    finally:
+        limit.cancel()
+    said = json.loads(line) if line else {}
+    if "port" not in said:
+        _stop(process)
+        raise InputError(_why(model, said.get("error"), process.returncode))
+    return _Running(model, process, f"http://127.0.0.1:{said['port']}/v1")
+
+
+def _process() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "palate.models.local_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Threads that spin while they wait make the server 20 times slower on a shared machine.
+        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+        # Ctrl-C is for us: the calls in flight are finished first.
+        start_new_session=True,
+    )
+
+
+def _exchange(process: subprocess.Popen[str], line: str) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(line)
+        process.stdin.flush()
+    except BrokenPipeError:
+        return ""
+    return process.stdout.readline()
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Close its standard input, which ends it; end it by force if it is stuck."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    try:
+        process.wait(_STOP_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
+def _why(model: str, error: str | None, code: int | None) -> str:
+    reason = error or f"its process ended with code {code}"
+    return (
+        f"the embedded model local:{model} did not start ({reason}): see that about 1 GB of "
+        f"memory is free, or remove {weights.cache_folder() / 'weights'} to fetch it again"
+    )
+
+
+def _cores() -> int:
+    """The cores this process may use, which in a container are fewer than the machine has."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
