@@ -251,7 +251,10 @@ def test_twenty_kills_cost_at_most_the_calls_in_flight_and_change_nothing(tmp_pa
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            time.sleep(rng.uniform(0.3, 2.5))  # the moment of the kill is what is tested
+            moment = before + rng.randrange(1, undisturbed)
+            while server.requests() < moment:
+                time.sleep(0.002)
+            time.sleep(rng.uniform(0, 0.06))  # before, while or after an answer arrives
             process.send_signal(signal.SIGKILL)
             process.wait()
             resumed = palate("run", study, "--out", out, "--max-concurrency", limit)
