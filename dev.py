@@ -65,7 +65,7 @@ def set_up(pins: str) -> int:
     if problem := make_venv():
         return failed(problem)
     print(f"Installing requirements/{pins}.txt into {VENV} (once) …", flush=True)
-    install = [*PIP, "install", "--quiet"]
+    install = [*PIP, "install", "-qq"]
     steps = (
         ["--require-hashes", "--only-binary", ":all:", "-r", str(PINS / f"{pins}.txt")],
         # setuptools is among the pins: isolation would fetch another one, without a hash.

@@ -122,7 +122,7 @@ def test_a_system_message_in_mid_chat_does_not_break_the_alternation():
 
 @pytest.mark.parametrize(
     ("system", "first", "alternate", "most"),
-    itertools.product(["role", "top", "none"], ["any", "user"], [False, True], [None, 1]),
+    list(itertools.product(["role", "top", "none"], ["any", "user"], [False, True], [None, 1])),
 )
 def test_every_combination_of_rules_is_kept_and_loses_no_text(system, first, alternate, most):
     rules = ShapeRules(system=system, first_role=first, alternate=alternate, max_system=most)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import request
 
-from palate.models.anthropic_messages import AnthropicMessages
 from palate.models.answers import Malformed, decoded, encoded
+from palate.models.anthropic_messages import AnthropicMessages
 from palate.models.openai_chat import OpenAIChat
 from palate.types import Usage
 
@@ -132,24 +132,25 @@ def test_an_answer_that_broke_off_is_malformed():
         CHAT.read(chat("She ope", "error"), request())
 
 
+NAMES = [
+    "choices",
+    "message",
+    "content",
+    "usage",
+    "type",
+    "text",
+    "thinking",
+    "error",
+    "finish_reason",
+    "prompt_tokens",
+    "prompt_tokens_details",
+    "stop_reason",
+    "model",
+]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["choices", "message", "content", "usage", "type", "text", "thinking", "error"]
-                + [
-                    "finish_reason",
-                    "prompt_tokens",
-                    "prompt_tokens_details",
-                    "stop_reason",
-                    "model",
-                ]
-            ),
-            inner,
-            max_size=5,
-        )
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5)
     ),
     max_leaves=20,
 )

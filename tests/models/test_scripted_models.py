@@ -96,7 +96,8 @@ async def test_a_text_is_read_as_an_endpoints_would_be():
         ('[{"role": "judge", "cell": "c", "text": "x", "turn": -1}]', "entry 1: turn"),
         ('[{"role": "judge", "cell": "c", "text": null}]', "entry 1: text"),
         (
-            '[{"role": "judge", "cell": "c", "text": "x"}, {"role": "judge", "cell": "c", "text": "y"}]',
+            '[{"role": "judge", "cell": "c", "text": "x"},'
+            ' {"role": "judge", "cell": "c", "text": "y"}]',
             "entries 1 and 2 answer the same call",
         ),
     ],

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from palate.errors import InputError
 from palate.models import weights
 from palate.models.local_process import LocalSettings
-from palate.models.spec import EndpointSettings
+from palate.models.spec import LOCAL_SLOTS, EndpointSettings
 
 _START_LIMIT_S = 180.0
 _STOP_LIMIT_S = 10.0
@@ -35,7 +35,7 @@ _STOP_LIMIT_S = 10.0
 _WEIGHTS = {"smollm2-135m": weights.SMOLLM2_135M}
 
 # Measured, with the alternatives: docs/adr/0002-embedded-model.md.
-SLOTS = 4
+SLOTS = LOCAL_SLOTS
 SLOT_CONTEXT = 3072
 PROMPT_CACHE_MIB = 2048
 _SETTINGS = EndpointSettings(

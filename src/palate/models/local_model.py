@@ -14,7 +14,7 @@ class LocalModel:
     """
 
     reads_digits = True
-    enforces_schema = False
+    enforces_schema = True
 
     def __init__(self, name: str, start: Callable[[], Awaitable[Model]]) -> None:
         self.name = name

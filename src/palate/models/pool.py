@@ -27,11 +27,7 @@ from palate.models.local_model import LocalModel
 from palate.models.remote import Address, RemoteModel
 from palate.models.scripted import ScriptedModel
 from palate.models.shapes import ShapeRules
-from palate.models.spec import (
-    EndpointSettings,
-    ModelSpec,
-    settings_for,
-)
+from palate.models.spec import LOCAL_SLOTS, EndpointSettings, ModelSpec, settings_for
 from palate.models.transport import Connections, Endpoint, Timing
 
 if TYPE_CHECKING:
@@ -67,6 +63,7 @@ class Models:
         self._scripts: dict[Path, ScriptedModel] = {}
         self._opened: list[Model] = []
         self._width: dict[str, int] = {}
+        self._inspect_places: dict[str, asyncio.Semaphore] = {}
         self._local: dict[str, LocalServer] = {}
         self._starting = asyncio.Lock()
 
@@ -132,8 +129,12 @@ class Models:
         settings = settings_for(spec, self._given)
         if self._max_concurrency is not None:
             settings = settings.model_copy(update={"max_concurrency": self._max_concurrency})
-        bounded = spec.provider != "scripted"
-        self._width[spec.endpoint] = settings.max_concurrency if bounded else UNBOUNDED_WIDTH
+        width = settings.max_concurrency
+        if spec.provider == "scripted":
+            width = UNBOUNDED_WIDTH
+        elif spec.provider == "local":
+            width = min(width, LOCAL_SLOTS)  # more chats than slots would push out their prefixes
+        self._width[spec.endpoint] = width
         return settings
 
     def _scripted(self, name: str, spec: ModelSpec) -> ScriptedModel:
@@ -145,7 +146,9 @@ class Models:
     def _inspect(self, name: str, spec: ModelSpec, settings: EndpointSettings) -> Model:
         from palate.models.through_inspect import InspectModel
 
-        places = asyncio.Semaphore(settings.max_concurrency)
+        places = self._inspect_places.setdefault(
+            spec.endpoint, asyncio.Semaphore(settings.max_concurrency)
+        )
         inspect = InspectModel.load(name, spec.model, places, settings.deadline_s)
         return Counted(inspect, self.ledger)
 
@@ -161,10 +164,11 @@ class Models:
         key = key_of(name, spec, settings)
         wire, path = _wire(spec, settings)
         given = {header.lower() for header in headers.values}
-        own = {n: v for n, v in wire.headers(key).items() if n.lower() not in given}
+        usual = {"Content-Type": "application/json", **wire.headers(key)}
+        own = {n: v for n, v in usual.items() if n.lower() not in given}
         address = Address(
             url=_url(name, spec.endpoint, path),
-            headers={"Content-Type": "application/json", **own, **headers.values},
+            headers={**own, **headers.values},
             secrets=(*headers.secrets, *([key] if key else [])),
             session_header=session_header,
             session_field=session_field,

@@ -21,6 +21,7 @@ from palate.types import Record, Usage
 Provider = Literal["openai", "anthropic", "local", "scripted", "inspect"]
 PROVIDERS: tuple[str, ...] = get_args(Provider)
 LOCAL_MODELS = ("smollm2-135m",)
+LOCAL_SLOTS = 4  # chats that the embedded server keeps at once; measured, see ADR 0002
 
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -194,7 +195,7 @@ def _defaults(spec: ModelSpec) -> EndpointSettings:
         key = "ANTHROPIC_API_KEY" if official else None
         return EndpointSettings(key_env=key, first_role="user")
     if spec.provider == "local":
-        return EndpointSettings(digits="grammar")
+        return EndpointSettings(max_concurrency=LOCAL_SLOTS, json_schema=True, digits="grammar")
     return EndpointSettings()
 
 

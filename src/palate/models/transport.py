@@ -131,7 +131,8 @@ class Endpoint:
             if attempt == settings.max_attempts:
                 break
             if clock() + pause >= deadline:
-                result = result._replace(what=f"{result.what}; no time left to ask again")
+                wait = f"the next attempt would come in {pause:.0f} s, after the deadline"
+                result = result._replace(what=f"{result.what}; {wait}")
                 break
             on_retry()
             await self._timing.sleep(pause)
