@@ -63,23 +63,26 @@ class Loopback:
         self.paths: list[str] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        self.arrivals: asyncio.Queue[None] = asyncio.Queue()
         self.open_gate = asyncio.Event()
+        self.url = ""  # the base URL for chat completions, once started
         app = web.Application(client_max_size=2**24)
         app.router.add_post("/{path:.*}", self._handle)
         self.server = TestServer(app)
 
     async def __aenter__(self) -> Loopback:
         await self.server.start_server()
+        self.url = f"http://127.0.0.1:{self.server.port}/v1"
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         self.open_gate.set()
         await self.server.close()
 
-    @property
-    def url(self) -> str:
-        """The base URL for chat completions."""
-        return f"http://127.0.0.1:{self.server.port}/v1"
+    async def arrived(self, calls: int) -> None:
+        """Wait until this many more requests have come in."""
+        for _ in range(calls):
+            await self.arrivals.get()
 
     async def wait_at_gate(self, request: web.Request) -> web.StreamResponse:
         """An answer that comes once the test opens the gate."""
@@ -93,6 +96,7 @@ class Loopback:
         reply = self.answers[min(len(self.bodies), len(self.answers)) - 1]
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.arrivals.put_nowait(None)
         try:
             return await reply(request)
         finally:

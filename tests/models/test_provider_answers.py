@@ -206,6 +206,20 @@ def test_usage_of_messages_adds_what_was_read_from_and_written_to_the_cache():
     assert MESSAGES.read(body, request()).usage == Usage(100, 5, 70)
 
 
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("gpt-5.4-2026-01-01", "gpt-5.4-2026-01-01"),
+        ("org/model:free", "org/model:free"),
+        ("/home/ann/models/SmolLM2.gguf", "SmolLM2.gguf"),
+        ("C:\\Users\\Ann\\SmolLM2.gguf", "SmolLM2.gguf"),
+        (None, ""),
+    ],
+)
+def test_the_served_model_is_named_without_its_folder(model, shown):
+    assert CHAT.read({**chat("Hi."), "model": model}, request()).model == shown
+
+
 def test_half_an_emoji_is_sent_and_read_as_a_question_mark():
     assert encoded({"text": "a\ud83d"}) == b'{"text": "a?"}'
     assert decoded(b'{"text": "a\\ud83d"}') == {"text": "a?"}

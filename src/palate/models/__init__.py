@@ -1,0 +1,1 @@
+"""Language models: `client` is the seam, `pool` opens them, the rest is behind it."""

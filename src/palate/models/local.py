@@ -32,7 +32,7 @@ from palate.models.spec import LOCAL_SLOTS, EndpointSettings
 _START_LIMIT_S = 180.0
 _STOP_LIMIT_S = 10.0
 
-_WEIGHTS = {"smollm2-135m": weights.SMOLLM2_135M}
+_WEIGHTS = {"smollm2-135m": weights.smollm2_135m}
 
 # Measured, with the alternatives: docs/adr/0002-embedded-model.md.
 SLOTS = LOCAL_SLOTS
@@ -121,8 +121,10 @@ def _give_back(running: _Running) -> None:
 
 
 def _launched(model: str) -> _Running:
+    served = _WEIGHTS[model]()
     settings = LocalSettings(
-        path=str(weights.fetched(_WEIGHTS[model])),
+        path=str(served.path),
+        revision=served.revision,
         slots=SLOTS,
         slot_context=SLOT_CONTEXT,
         threads=_cores(),

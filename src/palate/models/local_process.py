@@ -26,6 +26,7 @@ class LocalSettings:
     """How llama.cpp is loaded (measured: docs/adr/0002-embedded-model.md)."""
 
     path: str  # of the GGUF file
+    revision: str  # what replies name as their model: never the path, which names a home folder
     slots: int  # requests worked on at once
     slot_context: int  # tokens, prompt and answer, of one request
     threads: int
@@ -55,7 +56,7 @@ def _loaded(settings: LocalSettings) -> tuple[object | None, dict[str, object]]:
     except ImportError as error:
         return None, {"error": f"xllamacpp cannot be imported: {error}"}
     params = xllamacpp.CommonParams()
-    params.model.path = settings.path
+    params.model.path, params.model_alias = settings.path, {settings.revision}
     params.hostnames, params.port, params.ui = ["127.0.0.1"], 0, False
     params.n_parallel, params.n_ctx = settings.slots, settings.slots * settings.slot_context
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PureWindowsPath
 
 from palate.models.answers import Answer, Malformed, count, spoken, text
 from palate.models.client import Request
@@ -12,6 +14,8 @@ from palate.models.shapes import Shaped
 from palate.types import Usage
 
 PATH = "/chat/completions"
+
+_A_PATH = re.compile(r"/|~|\.|[A-Za-z]:\\")
 
 _CUT = frozenset({"length", "max_tokens"})
 _SAID = (None, "text", "output_text")
@@ -91,7 +95,13 @@ class OpenAIChat:
         if request.digits and self.digits != "none":
             logprobs = choice.get("logprobs")
             probabilities = read_digits(logprobs, request.digits, request.digit_choices)
-        return Answer(*result, text(value.get("model")), _usage(usage), probabilities)
+        return Answer(*result, _served(value), _usage(usage), probabilities)
+
+
+def _served(value: dict[str, object]) -> str:
+    """The model's name; of a path, as llama.cpp gives it, only the file: folders are private."""
+    name = text(value.get("model"))
+    return PureWindowsPath(name).name if _A_PATH.match(name) else name
 
 
 def _error_text(error: object) -> str:

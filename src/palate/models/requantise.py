@@ -28,6 +28,7 @@ _F32, _F16, _Q4_1, _Q8_0 = 0, 1, 3, 8
 _BLOCK = 32  # weights that share a scale
 _BLOCK_BYTES = {_Q4_1: 20, _Q8_0: 34}  # scales and values of one block
 _ALIGNMENT = 32  # of each tensor: the default, which this model keeps
+_HEADER_LIMIT = 16 << 20  # bytes; the vocabulary makes it 2 MB here
 _FILE_TYPE = b"general.file_type"
 _MOSTLY_Q8_0 = 7
 
@@ -49,8 +50,8 @@ def q8_0(source: Path, target: Path) -> None:
     Raises:
         ValueError: not a GGUF file.
     """
-    content = np.fromfile(source, dtype=np.uint8)
-    header = _Header(content.tobytes()[: len(content) // 4])
+    content = np.memmap(source, dtype=np.uint8, mode="r")
+    header = _Header(content[:_HEADER_LIMIT].tobytes())
     with target.open("wb") as stream:
         stream.write(bytes(header.length))  # filled in below, when the offsets are known
         stream.write(bytes(-header.length % _ALIGNMENT))
@@ -116,7 +117,9 @@ def _from_q4_1(raw: _Bytes) -> npt.NDArray[np.float32]:
     blocks = raw.reshape(-1, _BLOCK_BYTES[_Q4_1])
     scale, minimum = np.ascontiguousarray(blocks[:, :4]).view("<f2").astype(np.float32).T
     halves = np.concatenate([blocks[:, 4:] & 15, blocks[:, 4:] >> 4], axis=1)
-    return halves.astype(np.float32) * scale[:, None] + minimum[:, None]
+    weights: npt.NDArray[np.float32] = halves.astype(np.float32) * scale[:, None]
+    weights += minimum[:, None]
+    return weights
 
 
 def _to_q8_0(weights: npt.NDArray[np.float32]) -> _Bytes:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage as InspectMessage
     from inspect_ai.model import GenerateConfig, Model, ModelOutput
 
+_BLOCKED = ("content_filter",)
+_CUT = ("max_tokens", "model_length")
+
 
 class InspectModel:
     """One model of Inspect AI; it has no digit probabilities and no schema."""
@@ -71,6 +74,8 @@ class InspectModel:
                 ) from None
             except Exception as error:  # providers raise their own packages' errors
                 raise TransportError(f"{self.name}: {one_line(str(error))}") from None
+        if output.error and output.stop_reason not in (*_BLOCKED, *_CUT):
+            raise TransportError(f"{self.name}: {one_line(output.error)}")
         return _completion(output, time.monotonic() - began)
 
     async def close(self) -> None:
@@ -107,8 +112,8 @@ def _completion(output: ModelOutput, latency_s: float) -> Completion:
     result = spoken(
         text,
         reasoning,
-        refused=output.stop_reason == "content_filter",
-        cut=output.stop_reason in ("max_tokens", "model_length"),
+        refused=output.stop_reason in _BLOCKED,
+        cut=output.stop_reason in _CUT,
     )
     return Completion(*result, model=output.model, usage=_usage(output), latency_s=latency_s)
 

