@@ -145,11 +145,15 @@ def write_study(
         f'[judge]\nmodel = "{judge or model}"\nform = "json"\n',
     ]
     lines += [
-        f'[[users]]\nid = "{user}"\nrubric = "rubrics/{user}.json"\n'
+        f'[[users]]\nid = "{user}"\nname = "{user} by name"\nrubric = "rubrics/{user}.json"\n'
         f'simulator = {{ kind = "prompted", model = "{model}" }}\n'
         for user in users
     ]
-    lines += [f'[[candidates]]\nname = "{name}"\nmodel = "{model}"\n' for name in candidates]
+    # Temperatures differ, so that no two candidates send the same request.
+    lines += [
+        f'[[candidates]]\nname = "{name}"\nmodel = "{model}"\ntemperature = {number / 100}\n'
+        for number, name in enumerate(candidates, 1)
+    ]
     (folder / "study.toml").write_text("\n".join([*lines, extra]), "utf-8")
     return folder
 

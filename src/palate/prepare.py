@@ -23,6 +23,7 @@ from palate.models.client import Role, Sampling
 from palate.models.spec import ModelSpec, Price, settings_for
 from palate.prompts import Prompt, from_text, load
 from palate.rubrics.freeze import read as read_rubric
+from palate.rubrics.freeze import verify_evidence
 from palate.rubrics.shared import load_shared
 from palate.simulators import Profile, Simulator, read_profile
 from palate.store import Json
@@ -178,10 +179,13 @@ def prepare(path: Path) -> Prepared:
         for user in study.content.users
         if user.history is not None
     }
+    rubrics = {user.id: _rubric(study, user) for user in study.content.users}
+    for user_id, history in sessions.items():
+        verify_evidence(rubrics[user_id], history)
     prepared = Prepared(
         study=study,
         cards={card.stem: cards.read(card) for card in study.panel_files()},
-        rubrics={user.id: _rubric(study, user) for user in study.content.users},
+        rubrics=rubrics,
         simulators={user.id: _simulator(study, user) for user in study.content.users},
         sessions=sessions,
         own_prompts=dict(_own_prompts(study)),

@@ -233,9 +233,13 @@ def _run(command: list[str], weights: Weights) -> None:
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """The client's last line, without the password that a mirror's address may carry."""
     lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-    return re.sub(r"//[^/@\s]*@", "//", lines[-1]).strip()[:300]
+    return without_secrets(lines[-1]).strip()[:300]
+
+
+def without_secrets(line: str) -> str:
+    """`line` without the user and password that a mirror's address may carry."""
+    return re.sub(r"//[^/\s]*@", "//", line)
 
 
 def _marker(file: Path) -> Path:

@@ -25,7 +25,8 @@ TITLES = {
     "session": "Session",
 }
 GAPS = " †"  # beside a candidate whose scores have gaps
-FEW = " °"  # beside an interval on few cards
+NAME_WIDTH = 24
+FEW = "°"  # beside an interval on few cards
 
 
 def print_results(results: Results, console: Console) -> None:
@@ -37,6 +38,7 @@ def print_results(results: Results, console: Console) -> None:
     console.print(_users(results))
     gaps = {candidate.name for candidate in results.candidates if _has_gaps(candidate)}
     for heading, lines in (
+        ("Scored", _coverage(results)),
         ("Winners", _winners(results, gaps)),
         ("Rank differs between tracks", _mismatches(results, gaps)),
         ("Rank stability between repetitions (Spearman)", _stability(results)),
@@ -61,26 +63,33 @@ def shown(text: str) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
-def _table(title: str, columns: Iterable[str]) -> Table:
-    table = Table(title=Text(title), box=box.SIMPLE, title_justify="left", title_style="bold")
+def _table(title: str, columns: Iterable[str], names: Iterable[str]) -> Table:
+    """`names` fill the first column: it is kept wide enough for any but very long ones."""
+    widest = min(max(map(len, names), default=0), NAME_WIDTH)
+    table = Table(
+        title=Text(title),
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
+        title_justify="left",
+        title_style="bold",
+    )
     for i, column in enumerate(columns):
         table.add_column(Text(column), justify="right" if i else "left", overflow="fold")
+    table.columns[0].min_width = widest
     return table
 
 
 def _indices(results: Results) -> Table:
-    order = ("rank", "U-Score", "G-Score", "Overall", "Generic", "Session", "replies", "sessions")
-    table = _table("Candidates, by U-Score", ("Candidate", *order))
+    order = ("rank", "U-Score", "G-Score", "Overall", "Generic", "Session")
+    names = [_name(candidate) for candidate in results.candidates]
+    table = _table("Candidates, by U-Score", ("Candidate", *order), names)
     by_name = {candidate.name: candidate for candidate in results.candidates}
     for place in results.ranking["u_score"]:
         candidate = by_name[place.name]
-        coverage = candidate.coverage
         cells = [
             _name(candidate),
             "n/a" if place.rank is None else str(place.rank),
             *(_cell(_column(candidate, column)) for column in (*INDICES, "generic", "session")),
-            f"{coverage.scored}/{coverage.replies}",
-            f"{coverage.sessions_scored}/{coverage.sessions_planned}",
         ]
         table.add_row(*map(Text, cells))
     return table
@@ -91,10 +100,11 @@ def _users(results: Results) -> Table:
     table = _table(
         "Satisfaction of each user, 1..5 (* best for that user, or not told apart from it)",
         ("Candidate", *map(shown, results.users)),
+        [_name(candidate) for candidate in results.candidates],
     )
     for candidate in results.candidates:
         cells = [
-            _cell(score) + (" *" if candidate.name in results.winners[user] else "")
+            _cell(score, " *" if candidate.name in results.winners[user] else "")
             for user, score in candidate.personal.items()
         ]
         table.add_row(*map(Text, (_name(candidate), *cells)))
@@ -119,19 +129,28 @@ def _column(candidate: CandidateResult, column: str) -> Interval | None:
     }[column]
 
 
-def _cell(score: Interval | PersonalScore | None) -> str:
-    """For example "4.21 [3.90, 4.52] °"; two decimals for scores, one for indices."""
+def _cell(score: Interval | PersonalScore | None, mark: str = "") -> str:
+    """For example "4.21 *" above "3.90–4.52°"; two decimals for scores, one for indices."""
     if score is None or score.mean is None:
         return "n/a"
     digits = 2 if score.mean <= 5 else 1
     if score.low is None or score.high is None:
-        return f"{score.mean:.{digits}f} [n/a]"
-    bounds = f"[{score.low:.{digits}f}, {score.high:.{digits}f}]"
-    return f"{score.mean:.{digits}f} {bounds}{FEW if score.few_cards else ''}"
+        return f"{score.mean:.{digits}f}{mark}\nno interval"
+    few = FEW if score.few_cards else ""
+    return f"{score.mean:.{digits}f}{mark}\n{score.low:.{digits}f}–{score.high:.{digits}f}{few}"
 
 
 def _title(column: str) -> str:
     return TITLES.get(column, shown(column.removeprefix("user:")))
+
+
+def _coverage(results: Results) -> Iterable[str]:
+    for candidate in results.candidates:
+        found = candidate.coverage
+        yield (
+            f"{_name(candidate)}: {found.scored} of {found.replies} replies, "
+            f"{found.sessions_scored} of {found.sessions_planned} sessions"
+        )
 
 
 def _winners(results: Results, gaps: set[str]) -> Iterable[str]:
@@ -184,7 +203,7 @@ def _reasons(results: Results) -> Iterable[str]:
 def _notes(results: Results) -> Iterable[str]:
     yield f"Means: {results.formula}; {results.scale}."
     yield (
-        f"Brackets: 95 % intervals from {results.draws} draws of {len(results.cards)} cards"
+        f"Ranges: 95 % intervals from {results.draws} draws of {len(results.cards)} cards"
         f" (seed {results.seed}): what other cards would change, for these users."
     )
     yield (
