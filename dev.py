@@ -122,7 +122,12 @@ def check() -> int:
 
 
 def lock() -> int:
-    """Resolve all pins anew, the tests' within the demo's; 1 if one cannot be resolved."""
+    """Resolve all pins anew, the tests' within the demo's."""
+    if sys.version_info[:2] != OLDEST:
+        return failed(
+            "pins are resolved with Python 3.11, the oldest supported one, because a newer one "
+            "leaves out what only 3.11 needs: run `python3.11 dev.py lock`"
+        )
     if code := set_up("lock"):
         return code
     project = ["pyproject.toml", "--extra", "local"]

@@ -1,9 +1,12 @@
 """Free role-play: who speaks when, and how a session ends (paper 3.2)."""
 
+from dataclasses import replace
+
 import pytest
 
 from palate.errors import TransportError
 from palate.roleplay import Step, play
+from palate.types import Cell
 from worlds import Listed, said, steps_of, table
 
 MORE = [f"more {n}" for n in range(50)]
@@ -139,6 +142,19 @@ async def test_a_cut_reply_is_kept_and_marked():
     assert trajectory.messages[1].text == "She opened the"
 
 
+async def test_what_a_simulator_said_up_to_a_block_is_kept_and_marked():
+    trajectory = await play(
+        table(Listed([("She opened", "refused")]), Listed(["c1"]), depth=1), lambda step: None
+    )
+    assert (trajectory.messages[0].text, trajectory.messages[0].finish) == ("She opened", "refused")
+
+
+async def test_a_block_without_a_word_is_an_empty_simulator_and_is_not_asked_again():
+    simulator = Listed([("", "refused"), "never asked"])
+    trajectory = await play(table(simulator, Listed(["c1"]), depth=1), lambda step: None)
+    assert (trajectory.ended_by, len(simulator.requests)) == ("simulator_empty", 1)
+
+
 async def test_a_service_with_a_memory_gets_the_new_message_and_a_session_id():
     candidate = Listed(["c1", "c2"])
     await play(
@@ -169,3 +185,30 @@ async def test_seeds_differ_by_turn_and_repeat_when_resumed():
     seeds = [r.sampling.seed for r in first.requests]
     assert seeds[0] != seeds[1]
     assert again.requests[0].sampling.seed == seeds[1]
+
+
+async def test_seeds_differ_by_cell_repetition_study_seed_and_attempt():
+    """Otherwise two repetitions of a cell would be copies, and ranks would look steadier."""
+    cells = [Cell("u1", "k1", "A", 1), Cell("u1", "k1", "A", 2), Cell("u2", "k1", "A", 1)]
+    found = set()
+    for cell, seed in [*((cell, 7) for cell in cells), (cells[0], 8)]:
+        candidate = Listed(["", "c1"])
+        seated = table(Listed(["u1"]), candidate, depth=1, seeded=True)
+        await play(replace(seated, cell=cell, seed=seed), lambda step: None)
+        found |= {request.sampling.seed for request in candidate.requests}
+    assert len(found) == 8
+    assert all(0 <= seed < 2**31 for seed in found)
+
+
+async def test_what_is_said_after_the_history_comes_last_and_the_instructions_are_a_shared_prefix():
+    candidate = Listed(["c1"])
+    seated = table(Listed(["u1"]), candidate, depth=1, system="S", after_history="P")
+    await play(seated, lambda step: None)
+    assert candidate.requests[0].messages == (
+        ("system", "S"),
+        ("assistant", "O"),
+        ("user", "u1"),
+        ("system", "P"),
+    )
+    assert candidate.requests[0].cache_prefix == 1
+    assert candidate.requests[0].session is None

@@ -44,11 +44,35 @@ def test_a_damaged_line_in_the_middle_is_ignored_with_its_number(tmp_path):
 
 
 def test_a_changed_study_is_refused_with_the_difference_named(tmp_path):
-    RunFolder(tmp_path, SETTINGS).close()
+    with RunFolder(tmp_path, SETTINGS) as run:
+        run.append("messages", {"cell": "u1/k1/A/1"})
     changed = {"judge": {"temperature": 0.5}, "seed": 7}
     with pytest.raises(StudyChanged, match=r"judge\.temperature was 0\.0, is 0\.5"):
         RunFolder(tmp_path, changed)
     RunFolder(tmp_path, SETTINGS).close()  # and the refusal left nothing locked
+
+
+def test_a_study_that_was_mended_before_anything_was_answered_begins_in_the_same_folder(tmp_path):
+    with RunFolder(tmp_path, SETTINGS) as run:
+        run.append("failures", {"cell": "u1/k1/A/1", "error": "HTTP 404"})
+    mended = {"judge": {"temperature": 0.5}, "seed": 7}
+    with RunFolder(tmp_path, mended) as run:
+        assert run.manifest()["settings"] == mended
+
+
+def test_a_run_does_not_begin_among_other_files(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine", "utf-8")
+    with pytest.raises(InputError, match="not empty and is no run folder"):
+        RunFolder(tmp_path, SETTINGS)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_journals_without_their_manifest_are_not_mixed_with_a_new_run(tmp_path):
+    with RunFolder(tmp_path, SETTINGS) as run:
+        run.append("messages", {"cell": "u1/k1/A/1"})
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(InputError, match="no manifest"):
+        RunFolder(tmp_path, SETTINGS)
 
 
 def test_differences_name_added_and_removed_settings():
@@ -124,7 +148,9 @@ def test_a_folder_that_is_no_run_is_refused_in_one_sentence(tmp_path):
         RunReader(tmp_path).manifest()
 
 
-def test_a_path_that_cannot_be_a_folder_is_a_store_error(tmp_path):
+def test_a_file_in_the_place_of_a_run_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("x", "utf-8")
-    with pytest.raises(StoreError, match="cannot write to"):
+    with pytest.raises(InputError, match="is not a folder"):
         RunFolder(tmp_path / "file", SETTINGS)
+    with pytest.raises(StoreError, match="cannot write to"):
+        RunFolder(tmp_path / "file" / "run", SETTINGS)

@@ -6,6 +6,8 @@ Modules are imported inside the commands, so that `palate --help` stays fast.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -14,6 +16,7 @@ import click
 
 from palate import __version__
 from palate.errors import PalateError
+from palate.output import make_sturdy, silence
 
 EXIT_CODES = """
 \b
@@ -191,19 +194,31 @@ def rubric_verify(study: Path) -> None:
 
 def main() -> NoReturn:
     """Run the command line; a `PalateError` is one sentence and an exit code, no traceback."""
+    make_sturdy()
+    # A polite kill stops like Ctrl-C: calls in flight are given up, all that came is on disk.
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
     try:
         palate(standalone_mode=False)
+        sys.stdout.flush()
     except PalateError as error:
         _fail(str(error), error.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        _fail("stopped; the same command takes the work up again", 3)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away: nothing to tell it
-        sys.exit(0)
+        _stopped()
+    except OSError as error:
+        silence()
+        place = error.filename or "the output"
+        _fail(f"{place} cannot be read or written ({error.strerror}); make room or mend it", 3)
     sys.exit(0)
+
+
+def _stopped() -> NoReturn:
+    """Leave at once: where an interrupt came during an import, CPython would die of it later."""
+    click.echo("palate: stopped; the same command takes the work up again", err=True)
+    sys.stdout.flush()
+    os._exit(3)
 
 
 def _fail(message: str, code: int) -> NoReturn:

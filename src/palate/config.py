@@ -7,19 +7,18 @@ by environment variable only.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
+from palate import toml_input
 from palate.errors import InputError
+from palate.models.credentials import check_written
 from palate.models.spec import EndpointSettings, ModelSpec, Price, missing_key, settings_for
+from palate.study_rules import OWN_FIELDS, check_body, check_ids, fault_of_id, sentence
 from palate.types import Record, SimulatorKind
-
-# Ids become parts of a cell's key and of file names, so they hold no separators and stay short.
-_ID = re.compile(r"[^\x00-\x1f/\\|]{1,100}")
 
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 
@@ -38,10 +37,10 @@ class Protocol(Record):
     track of each trajectory.
     """
 
-    repetitions: int = Field(default=2, ge=1, le=1000)
-    depth_limit: int = Field(default=20, ge=0, le=1000)
-    sampled_replies: int = Field(default=4, ge=1, le=1000)
-    seed: int = Field(default=0, ge=0)
+    repetitions: int = Field(default=2, ge=1, le=1000, strict=True)
+    depth_limit: int = Field(default=20, ge=0, le=1000, strict=True)
+    sampled_replies: int = Field(default=4, ge=1, le=1000, strict=True)
+    seed: int = Field(default=0, ge=0, strict=True)
 
 
 class Decoding(Record):
@@ -50,9 +49,9 @@ class Decoding(Record):
     `headers` values may be "env:NAME"; `body` is merged into the request as it stands.
     """
 
-    temperature: float | None = Field(default=None, ge=0, le=5)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
+    temperature: float | None = Field(default=None, ge=0, le=5, strict=True)
+    top_p: float | None = Field(default=None, gt=0, le=1, strict=True)
+    max_tokens: int | None = Field(default=None, ge=1, strict=True)
     stop: tuple[str, ...] = ()
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
@@ -61,12 +60,19 @@ class Decoding(Record):
     @classmethod
     def _secrets_are_named(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
+            check_written(name, value)
             if _SECRET_HEADER.search(name) and not value.startswith("env:"):
                 raise ValueError(
                     f"the header {name} looks like a secret: put it into an environment variable "
                     f'and write {name} = "env:NAME"'
                 )
         return headers
+
+    @field_validator("body")
+    @classmethod
+    def _body_is_additions(cls, body: dict[str, Any]) -> dict[str, Any]:
+        check_body(body)
+        return body
 
 
 class JudgeSection(Decoding):
@@ -110,8 +116,22 @@ class CandidateSection(Decoding):
     model: str
     prompt: str = "card"
     history: Literal["full", "last"] | None = None
-    session_header: str | None = None
-    session_field: str | None = None
+    session_header: str | None = Field(default=None, min_length=1)
+    session_field: str | None = Field(default=None, min_length=1)
+
+    @field_validator("session_header")
+    @classmethod
+    def _can_be_sent(cls, name: str | None) -> str | None:
+        if name is not None:
+            check_written(name, "")
+        return name
+
+    @field_validator("session_field")
+    @classmethod
+    def _is_free(cls, name: str | None) -> str | None:
+        if name in OWN_FIELDS:
+            raise ValueError(f"{name} is taken in a request; name another field")
+        return name
 
     @property
     def sends(self) -> Literal["full", "last"]:
@@ -133,7 +153,7 @@ class StudyFile(Record):
     @field_validator("users")
     @classmethod
     def _users_differ(cls, users: tuple[UserSection, ...]) -> tuple[UserSection, ...]:
-        _check_ids("user", [user.id for user in users])
+        check_ids("user", [user.id for user in users])
         return users
 
     @field_validator("candidates")
@@ -141,7 +161,7 @@ class StudyFile(Record):
     def _candidates_differ(
         cls, candidates: tuple[CandidateSection, ...]
     ) -> tuple[CandidateSection, ...]:
-        _check_ids("candidate", [candidate.name for candidate in candidates])
+        check_ids("candidate", [candidate.name for candidate in candidates])
         return candidates
 
     def models(self) -> tuple[tuple[str, str], ...]:
@@ -177,25 +197,34 @@ class Study(Record):
         for pattern in self.content.study.panel:
             for path in self._matches(pattern):
                 other = found.setdefault(path.stem, path)
-                if other != path:
+                if other != path and other.resolve() != path.resolve():
                     raise InputError(
                         f"{self.file}: the panel has two cards with the id {path.stem!r} "
-                        f"({other.name} and {path.name}); rename one of the files"
+                        f"({other} and {path}); rename one of the files"
                     )
-        for stem in found:
-            _check_ids("card", [stem])
+        for stem, path in found.items():
+            fault = fault_of_id(stem)
+            if fault:
+                raise InputError(f"{self.file}: the card {path} needs another file name: {fault}")
         return tuple(found.values())
 
     def _matches(self, pattern: str) -> Sequence[Path]:
-        if self.path(pattern).is_file():  # a name may itself hold * or [
-            return [self.path(pattern)]
         relative = Path(pattern)
         base = Path(relative.anchor) if relative.is_absolute() else self.folder
-        matches = sorted(
-            path
-            for path in base.glob(str(relative.relative_to(relative.anchor)))
-            if path.is_file() and not path.name.startswith(".")
-        )
+        try:
+            if self.path(pattern).is_file():  # a name may itself hold * or [
+                return [self.path(pattern)]
+            # A link that leads nowhere stays in: reading it says so, leaving it out would not.
+            matches = sorted(
+                path
+                for path in base.glob(str(relative.relative_to(relative.anchor)))
+                if not path.is_dir() and not path.name.startswith(".")
+            )
+        except (OSError, ValueError, IndexError) as error:  # what glob refuses, too long a name
+            raise InputError(
+                f"{self.file}: study.panel has {pattern[:200]!r}, which is no pattern of files "
+                f'({error}); write for example "cards/*.json"'
+            ) from None
         if not matches:
             raise InputError(
                 f"{self.file}: study.panel has {pattern!r}, but no card file is there; put cards "
@@ -211,15 +240,11 @@ def load_study(path: Path) -> Study:
         InputError: it is missing, not TOML, or a key is unknown or wrong; one sentence with the
             line.
     """
-    file = path / "study.toml" if path.is_dir() else path
     try:
-        text = file.read_text("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(
-            f"{file} does not exist; `palate init {path}` writes a study to begin with"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read as UTF-8 text: {error}") from None
+        file = path / "study.toml" if path.is_dir() else path
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); mend its path") from None
+    text = toml_input.read_text(file, f"`palate init {path}` writes a study to begin with")
     content = _validated(file, text)
     study = Study(folder=file.parent.absolute(), file=file, content=content)
     for place, model in content.models():
@@ -229,24 +254,14 @@ def load_study(path: Path) -> Study:
 
 def _validated(file: Path, text: str) -> StudyFile:
     try:
-        return StudyFile.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file} is not valid TOML: {error}") from None
+        return StudyFile.model_validate(toml_input.parsed(text, file))
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         # A misspelt key is also a missing one: the spelling is what the user can see.
         first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
         place = ".".join(str(part) for part in first["loc"])
-        line = _line_of(text, first["loc"])
-        raise InputError(f"{file}{line}: {_sentence(place, first['type'], first['msg'])}") from None
-
-
-def _sentence(place: str, kind: str, message: str) -> str:
-    if kind == "extra_forbidden":
-        return f"{place} is not a setting of a study; remove it or mend its spelling"
-    if kind == "missing":
-        return f"{place} is missing; add it"
-    return f"{place} is wrong: {message.removeprefix('Value error, ')}"
+        line = toml_input.line_of(text, first["loc"])
+        raise InputError(f"{file}{line}: {sentence(place, first['type'], first['msg'])}") from None
 
 
 def _check_model(study: Study, place: str, model: str, text: str) -> None:
@@ -260,56 +275,23 @@ def _check_model(study: Study, place: str, model: str, text: str) -> None:
                 f"{model} needs the environment variable {unset}, which is not set; export the "
                 "key under that name"
             )
-        if spec.provider == "scripted" and not study.path(spec.model).is_file():
+        wants_digits = place == "judge.model" and study.content.judge.form == "digits"
+        if wants_digits and settings.digits == "none":
+            raise InputError(
+                f'{model} returns no token probabilities, which form = "digits" needs; set form = '
+                '"json", or digits = "logprobs" for an endpoint that returns them'
+            )
+        if spec.provider == "scripted" and not _is_file(study.path(spec.model)):
             raise InputError(f"the script {study.path(spec.model)} does not exist; write it")
     except InputError as error:
-        line = next((n for n, row in enumerate(text.splitlines(), 1) if model in row), None)
+        rows = enumerate(text.splitlines(), 1)
+        line = next((n for n, row in rows if model and model in row), None)
         where = f" line {line}" if line else ""
         raise InputError(f"{study.file}{where}: {place}: {error}") from None
 
 
-def _check_ids(kind: str, ids: Sequence[str]) -> None:
-    for name in ids:
-        if not _ID.fullmatch(name) or name in {".", ".."} or name != name.strip():
-            raise ValueError(
-                f"the {kind} id {name!r} cannot be used: 1 to 100 characters, no slash, "
-                "backslash, bar or control character, no space at an end"
-            )
-    doubled = sorted({name for name in ids if ids.count(name) > 1})
-    if doubled:
-        raise ValueError(f"two {kind}s are called {doubled[0]!r}; ids must differ")
-
-
-def _line_of(text: str, location: Sequence[int | str]) -> str:
-    """ " line N" of the nearest header or key on the way to `location`, or "" if there is none."""
-    wanted = tuple(location)
-    best, found = 0, ""
-    for number, path in _paths(text):
-        if path == wanted[: len(path)] and len(path) > best:
-            best, found = len(path), f" line {number}"
-    return found
-
-
-def _paths(text: str) -> Iterator[tuple[int, tuple[int | str, ...]]]:
-    """Each line of a TOML text that names a table or a key, with the full path of what it names."""
-    table: tuple[int | str, ...] = ()
-    counts: dict[tuple[int | str, ...], int] = {}
-    for number, row in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*(\[\[?)(.+?)\]", row)
-        key = re.match(r"\s*((?:\"[^\"]*\"|'[^']*'|[\w.-])+)\s*=", row)
-        if header:
-            table = ()
-            for part in _parts(header[2]):
-                table += (part, counts[(*table, part)]) if (*table, part) in counts else (part,)
-            if header[1] == "[[":
-                name = table[:-1] if isinstance(table[-1], int) else table
-                counts[name] = counts.get(name, -1) + 1
-                table = (*name, counts[name])
-            yield number, table
-        elif key:
-            yield number, (*table, *_parts(key[1]))
-
-
-def _parts(dotted: str) -> list[str]:
-    found: list[tuple[str, str, str]] = re.findall(r"\"([^\"]*)\"|'([^']*)'|([\w-]+)", dotted)
-    return ["".join(part) for part in found]
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long to be a file's
+        return False

@@ -6,12 +6,12 @@ was copied to. Cells are streamed: only one is in memory at a time, whatever the
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from palate import journal
 from palate.aggregate import (
     DimensionRow,
     Results,
@@ -21,8 +21,7 @@ from palate.aggregate import (
     with_dimensions,
 )
 from palate.errors import InputError
-from palate.models.client import Role
-from palate.models.spec import Price
+from palate.journal import FailureLine, StepLine
 from palate.report.data import (
     CandidateSetting,
     CardLabel,
@@ -31,12 +30,11 @@ from palate.report.data import (
     Failure,
     Fingerprint,
     Matrix,
-    ModelUse,
     ReportData,
     UserSetting,
 )
 from palate.rubrics.shared import load_shared
-from palate.run import message_of
+from palate.spending import model_uses
 from palate.store import Json, RunReader
 from palate.types import (
     Cell,
@@ -44,7 +42,6 @@ from palate.types import (
     ScoreRow,
     Track,
     Trajectory,
-    TrajectoryEnd,
     Usage,
 )
 
@@ -60,25 +57,11 @@ class Measured(NamedTuple):
 
 @dataclass(slots=True)
 class _Gathered:
-    """Lines of the journals that belong to one cell; the first of a doubled pair counts."""
+    """Lines of the journals that belong to one cell."""
 
-    steps: dict[int, Json] = field(default_factory=dict)
-    judgements: dict[tuple[str, int | None], Json] = field(default_factory=dict)
-    failures: list[Json] = field(default_factory=list)
-
-
-def planned_cells(manifest: Json) -> list[Cell]:
-    """Every cell of the study that the run belongs to, in the order of its plan."""
-    settings = manifest["settings"]
-    return [
-        Cell(user, card, candidate, repetition)
-        for repetition, card, user, candidate in itertools.product(
-            range(1, settings["protocol"]["repetitions"] + 1),
-            settings["cards"],
-            settings["users"],
-            settings["candidates"],
-        )
-    ]
+    steps: list[StepLine] = field(default_factory=list)
+    judgements: list[Judgement] = field(default_factory=list)
+    failures: list[FailureLine] = field(default_factory=list)
 
 
 def measure(reader: RunReader) -> Measured:
@@ -87,7 +70,7 @@ def measure(reader: RunReader) -> Measured:
     Raises:
         InputError: nothing is scored or planned yet, or verdicts of two score kinds are mixed.
     """
-    manifest = reader.manifest()
+    manifest = journal.manifest(reader)
     seed = int(manifest["settings"]["protocol"]["seed"])
     rows: list[ScoreRow] = []
     dimensions: list[DimensionRow] = []
@@ -105,50 +88,62 @@ def measure(reader: RunReader) -> Measured:
 
 def cell_records(reader: RunReader) -> Iterator[CellRecord]:
     """One record a planned cell, in the order of the plan, with all that came of it."""
-    manifest = reader.manifest()
+    manifest = journal.manifest(reader)
     gathered: dict[str, _Gathered] = defaultdict(_Gathered)
-    for record in reader.records("messages"):
-        gathered[record["cell"]].steps.setdefault(record["n"], record)
-    for record in reader.records("judgements"):
-        key = (record["track"], record["reply"])
-        gathered[record["cell"]].judgements.setdefault(key, record)
-    for record in reader.records("failures"):
-        gathered[record["cell"]].failures.append(record)
+    for step in journal.steps(reader):
+        gathered[step.cell].steps.append(step)
+    for judgement in journal.judgements(reader):
+        gathered[judgement.cell].judgements.append(judgement)
+    for failure in journal.failures(reader):
+        gathered[failure.cell].failures.append(failure)
     openings: dict[str, str] = manifest["openings"]
-    for cell in planned_cells(manifest):
-        yield _cell_record(
+    for cell in journal.planned_cells(manifest):
+        record = _cell_record(
             cell, gathered.pop(cell.key, _Gathered()), openings[f"{cell.user_id}/{cell.card_id}"]
+        )
+        yield record
+    if gathered:
+        reader.warn(
+            f"the journals speak of {len(gathered)} cells that are not of this study, for example "
+            f"{min(gathered)}; they were ignored"
         )
 
 
 def _cell_record(cell: Cell, lines: _Gathered, opening: str) -> CellRecord:
-    steps = [lines.steps[n] for n in sorted(lines.steps)]
-    messages = tuple(m for m in map(message_of, steps) if m is not None)
-    ended_by: TrajectoryEnd | None = steps[-1]["ended_by"] if steps else None
-    judgements = tuple(Judgement.model_validate(j) for j in lines.judgements.values())
-    if ended_by is None and judgements:  # depth 0: a trajectory without a step
+    messages = tuple(step.message for step in lines.steps if step.message is not None)
+    ended_by = lines.steps[-1].ended_by if lines.steps else None
+    if not lines.steps and lines.judgements:  # depth 0: a trajectory without a step
         ended_by = "depth_limit"
     trajectory = None
+    judgements: tuple[Judgement, ...] = ()
     if ended_by is not None:
         trajectory = Trajectory(cell=cell, opening=opening, messages=messages, ended_by=ended_by)
+        judgements = _about(trajectory, lines.judgements)
+        if not lines.steps and not judgements:
+            trajectory = None
     return CellRecord(
         cell=cell,
         trajectory=trajectory,
         opening=opening,
         so_far=() if trajectory else messages,
         judgements=judgements,
-        failures=tuple(_failure(record) for record in lines.failures),
-        usage=sum((Usage(*step["usage"]) for step in steps), start=Usage()),
+        failures=tuple(_failure(line) for line in lines.failures),
+        usage=sum((step.usage for step in lines.steps), start=Usage()),
     )
 
 
-def _failure(record: Json) -> Failure:
-    return Failure(
-        cell=record["cell"],
-        role=record["role"],
-        error=f"{record['kind']}: {record['error']}",
-        when=record["at"],
-    )
+def _about(trajectory: Trajectory, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+    """The verdicts on this very conversation; of two on the same thing the first counts."""
+    digest = trajectory.digest()
+    found: dict[str, Judgement] = {}
+    for judgement in judgements:
+        if judgement.trajectory == digest:
+            found.setdefault(judgement.key, judgement)
+    return tuple(found.values())
+
+
+def _failure(line: FailureLine) -> Failure:
+    return Failure(cell=line.cell, role=line.role, error=f"{line.kind}: {line.error}", when=line.at)
 
 
 def score_rows(record: CellRecord) -> list[ScoreRow]:
@@ -209,7 +204,7 @@ def _matrices(dimensions: Iterable[DimensionRow]) -> tuple[Matrix, ...]:
 
 def report_data(reader: RunReader, measured: Measured) -> ReportData:
     """Everything the report shows, from the folder alone."""
-    manifest = reader.manifest()
+    manifest = journal.manifest(reader)
     settings = manifest["settings"]
     protocol = settings["protocol"]
     return ReportData(
@@ -235,49 +230,6 @@ def report_data(reader: RunReader, measured: Measured) -> ReportData:
         manifest=manifest,
         finished=_last_written(reader),
     )
-
-
-def model_uses(reader: RunReader) -> tuple[ModelUse, ...]:
-    """Calls, tokens and money by role and model, over all calls that the folder knows of."""
-    manifest = reader.manifest()
-    settings = manifest["settings"]
-    prices = {spec: Price.model_validate(price) for spec, price in manifest["prices"].items()}
-    uses: dict[tuple[Role, str], _Use] = defaultdict(_Use)
-    for record in reader.records("messages"):
-        user, _, candidate, _ = record["cell"].split("/")
-        role: Role = "candidate" if record["speaker"] == "character" else "simulator"
-        model = (
-            settings["candidates"][candidate]["model"]
-            if role == "candidate"
-            else settings["users"][user]["simulator"]["model"]
-        )
-        uses[role, model].add(record["model"], record["attempts"], Usage(*record["usage"]))
-    for record in reader.records("judgements"):
-        usage = Usage(*record["usage"])
-        uses["judge", record["judge"]].add(record["judge_revision"], record["attempts"], usage)
-    return tuple(
-        ModelUse(
-            role=role,
-            model=model,
-            revisions=tuple(sorted(use.revisions - {""})),
-            calls=use.calls,
-            usage=use.usage,
-            cost=prices[model].cost(use.usage) if model in prices else None,
-        )
-        for (role, model), use in sorted(uses.items())
-    )
-
-
-@dataclass(slots=True)
-class _Use:
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    revisions: set[str] = field(default_factory=set)
-
-    def add(self, revision: str, calls: int, usage: Usage) -> None:
-        self.calls += calls
-        self.usage += usage
-        self.revisions.add(revision)
 
 
 def _user(user_id: str, user: Json) -> UserSetting:
@@ -324,6 +276,6 @@ def _fingerprints(manifest: Json) -> Iterator[Fingerprint]:
 
 def _last_written(reader: RunReader) -> str:
     last = ""
-    for record in reader.records("cells"):
-        last = record["at"]
+    for line in journal.cells(reader):
+        last = line.at
     return last.replace("T", " ").replace("+00:00", " UTC")

@@ -14,7 +14,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from palate.chat import as_seen_by, read_user
-from palate.models.client import ChatMessage, Completion, Model, Purpose, Request, Sampling
+from palate.models.client import (
+    ChatMessage,
+    Completion,
+    Model,
+    Purpose,
+    Request,
+    Sampling,
+    Status,
+)
 from palate.types import Cell, Finish, Message, Speaker, Trajectory, TrajectoryEnd, Usage
 
 # An empty message is asked for this many times in all before the session ends for it [choice].
@@ -189,7 +197,9 @@ def _seed(study_seed: int, key: str, side: Speaker, turn: int, attempt: int) -> 
 def _message(
     speaker: Speaker, text: str, completion: Completion, flags: tuple[str, ...]
 ) -> Message:
-    finish: Finish = "length" if completion.status == "length" else "ok"
+    # A reply that was blocked ends the chat; what a simulator said up to a block stays, marked.
+    cut: dict[Status, Finish] = {"length": "length", "refused": "refused"}
+    finish = cut.get(completion.status, "ok")
     # model_construct: the values were just made here, and this runs twice a turn.
     return Message.model_construct(speaker=speaker, text=text, finish=finish, flags=flags)
 

@@ -17,14 +17,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from palate import journal
 from palate.errors import ModelError
 from palate.judging.tracks import Item, Subject, judge, wanted
 from palate.models.client import Role
 from palate.prepare import Prepared
+from palate.resume import CellState, load_state
 from palate.roleplay import Step, Table, end_of, play
 from palate.seats import OpensModels, Seats
-from palate.store import Json, RunFolder, RunReader
-from palate.types import Cell, Message, Trajectory, TrajectoryEnd
+from palate.store import Json, RunFolder
+from palate.types import Cell, Trajectory
 
 # An endpoint that is down fails every cell alike: stop and say so instead of trying them all.
 STOP_AFTER_FAILURES_IN_A_ROW = 10
@@ -38,16 +40,6 @@ class Outcome(NamedTuple):
     failures: int
     stopped_early: bool
     last_failure: str = ""
-
-
-@dataclass(slots=True)
-class CellState:
-    """What the run folder knows of an unfinished cell."""
-
-    messages: list[Message] = field(default_factory=list)
-    steps: int = 0
-    ended_by: TrajectoryEnd | None = None
-    judged: set[tuple[str, int | None]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -84,7 +76,7 @@ async def run(
     runner = _Runner(
         prepared,
         folder,
-        Seats(prepared, models, run_id=folder.manifest()["run_id"]),
+        Seats(prepared, models, run_id=journal.manifest(folder)["run_id"]),
         open_cells,
         progress,
         observe,
@@ -113,50 +105,6 @@ def _start_up_frozen() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-def load_state(reader: RunReader, planned: set[str]) -> tuple[set[str], dict[str, CellState]]:
-    """The planned cells that are done, and the state of those begun.
-
-    A message or verdict written twice counts once, the first one, with a warning if they differ.
-    """
-    done = {record["cell"] for record in reader.records("cells")} & planned
-    states: dict[str, CellState] = {}
-    for record in reader.records("messages"):
-        key = record["cell"]
-        if key in planned and key not in done:
-            _take_step(states.setdefault(key, CellState()), record, reader)
-    for record in reader.records("judgements"):
-        state = states.get(record["cell"])
-        if state is not None:
-            state.judged.add((record["track"], record["reply"]))
-    return done, states
-
-
-def _take_step(state: CellState, record: Json, reader: RunReader) -> None:
-    if record["n"] != state.steps:
-        reader.warnings.append(
-            f"messages.jsonl has step {record['n']} of cell {record['cell']} where step "
-            f"{state.steps} belongs; the first one counts"
-        )
-        return
-    state.steps += 1
-    state.ended_by = record["ended_by"]
-    message = message_of(record)
-    if message is not None:
-        state.messages.append(message)
-
-
-def message_of(record: Json) -> Message | None:
-    """The message of a line of messages.jsonl, or None for a step without one."""
-    if record["text"] is None:
-        return None
-    return Message(
-        speaker=record["speaker"],
-        text=record["text"],
-        finish=record["finish"],
-        flags=tuple(record["flags"]),
-    )
 
 
 class _Runner:
@@ -203,11 +151,12 @@ class _Runner:
         except ModelError as error:
             self._failed(cell, "candidate" if state.steps % 2 else "simulator", [error])
             return
-        errors = await self._judge(trajectory, state)
+        subject = self.seats.subject(trajectory)
+        errors = await self._judge(subject, state)
         if errors:
             self._failed(cell, "judge", errors)
             return
-        self.folder.append("cells", {"cell": cell.key, "at": _now()})
+        self.folder.append("cells", _cell_record(subject, state))
         self.failures_in_a_row = 0
         self.progress.done += 1
         self.observe(self.progress)
@@ -235,23 +184,25 @@ class _Runner:
 
         return accept
 
-    async def _judge(self, trajectory: Trajectory, state: CellState) -> list[ModelError]:
+    async def _judge(self, subject: Subject, state: CellState) -> list[ModelError]:
         protocol = self.prepared.study.content.protocol
-        subject = self.seats.subject(trajectory)
         verdicts = [
-            self._verdict(item, subject)
-            for item in wanted(trajectory, count=protocol.sampled_replies, seed=protocol.seed)
-            if (item.track, item.reply) not in state.judged
+            self._verdict(item, subject, state)
+            for item in wanted(
+                subject.trajectory, count=protocol.sampled_replies, seed=protocol.seed
+            )
+            if (item.track, item.reply, subject.digest) not in state.judged
         ]
         return [error for error in await asyncio.gather(*verdicts) if error is not None]
 
-    async def _verdict(self, item: Item, subject: Subject) -> ModelError | None:
+    async def _verdict(self, item: Item, subject: Subject, state: CellState) -> ModelError | None:
         """Read one verdict and journal it; an error is returned, so that calls under way finish."""
         try:
             judgement = await judge(item, subject, self.seats.judge)
         except ModelError as error:
             return error
         self.folder.append("judgements", judgement.model_dump(mode="json"))
+        state.judged.add((item.track, item.reply, subject.digest))
         self.failures_in_a_row = 0
         self.observe(self.progress)
         return None
@@ -272,6 +223,18 @@ class _Runner:
         if self.failures_in_a_row >= STOP_AFTER_FAILURES_IN_A_ROW:
             self.stopping = True
         self.observe(self.progress)
+
+
+def _cell_record(subject: Subject, state: CellState) -> Json:
+    trajectory = subject.trajectory
+    sealed = journal.seal(trajectory.messages, trajectory.ended_by) if state.steps else ""
+    return {
+        "cell": trajectory.cell.key,
+        "conversation": sealed,
+        "trajectory": subject.digest,
+        "verdicts": sum(about == subject.digest for _, _, about in state.judged),
+        "at": _now(),
+    }
 
 
 def _step_record(key: str, number: int, step: Step) -> Json:

@@ -24,11 +24,13 @@ from typing import Any, Literal
 import orjson
 from filelock import FileLock, Timeout
 
+from palate.disk import disk, whole_length, write_atomically
 from palate.errors import InputError, StoreError, StudyChanged
 
 Journal = Literal["messages", "judgements", "cells", "failures"]
 JOURNALS: tuple[Journal, ...] = ("messages", "judgements", "cells", "failures")
 SCHEMA = "palate.run/1"
+MOST_WARNINGS = 20
 
 Json = dict[str, Any]
 
@@ -38,7 +40,27 @@ class RunReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.warnings: list[str] = []
+        self._told: dict[str, None] = {}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was wrong with the folder, each thing once, and only the first of very many."""
+        told = list(self._told)
+        if len(told) > MOST_WARNINGS:
+            more = f"{len(told) - MOST_WARNINGS} more of the journals' lines were ignored"
+            return [*told[:MOST_WARNINGS], more]
+        return told
+
+    def warn(self, warning: str) -> None:
+        """Keep a warning; the journals are read more than once, each is told once."""
+        self._told[warning] = None
+
+    def damaged(self, journal: Journal, number: int) -> None:
+        """Warn of a line that does not hold what it should."""
+        self.warn(
+            f"{journal}.jsonl line {number} is damaged and was ignored; `palate run` makes up for "
+            "it"
+        )
 
     def manifest(self) -> Json:
         """The settings and digests that the run was begun with."""
@@ -50,26 +72,41 @@ class RunReader:
                 f"{self.path} is not a run folder: it has no manifest.json; name a folder that "
                 "`palate run` wrote"
             ) from None
+        except OSError as error:
+            raise InputError(f"{file} cannot be read ({error.strerror}); mend its path") from None
         except orjson.JSONDecodeError:
             raise InputError(f"{file} is damaged; begin a new run with --out") from None
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-            raise InputError(f"{file} was not written by this version of palate ({SCHEMA})")
+            raise InputError(
+                f"{file} was not written by this version of palate ({SCHEMA}); use the version "
+                "that wrote it, or begin a new run with --out"
+            )
         return manifest
 
     def records(self, journal: Journal) -> Iterator[Json]:
         """Every whole record of a journal, in the order written."""
+        return (record for _, record in self.numbered(journal))
+
+    def numbered(self, journal: Journal) -> Iterator[tuple[int, Json]]:
+        """Every whole record of a journal with the number of its line, from 1.
+
+        Raises:
+            InputError: the journal is there and cannot be read.
+        """
         file = self.path / f"{journal}.jsonl"
-        if not file.exists():
+        try:
+            lines = file.open("rb")
+        except FileNotFoundError:
             return
-        with file.open("rb") as lines:
+        except OSError as error:
+            raise InputError(f"{file} cannot be read ({error.strerror}); mend its path") from None
+        with lines:
             for number, line in enumerate(lines, start=1):
                 record = self._parse(line)
                 if record is None:
-                    self.warnings.append(
-                        f"{file.name} line {number} is damaged and was ignored; its cell is redone"
-                    )
+                    self.damaged(journal, number)
                 else:
-                    yield record
+                    yield number, record
 
     @staticmethod
     def _parse(line: bytes) -> Json | None:
@@ -93,16 +130,18 @@ class RunFolder(RunReader):
     def __init__(self, path: Path, settings: Json, *, about: Json | None = None) -> None:
         super().__init__(path)
         self._files: dict[Journal, int] = {}
-        with _disk(path):
+        with disk(path):
+            _refuse_other_folder(path)
             path.mkdir(parents=True, exist_ok=True)
-        self._lock = self._acquire()
+            self._lock = self._acquire()
         try:
             self._begin_or_resume(settings, about or {})
-            for journal in JOURNALS:
-                self._repair_tail(journal)
-                self._files[journal] = os.open(
-                    self._journal(journal), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644
-                )
+            with disk(path):
+                for journal in JOURNALS:
+                    self._repair_tail(journal)
+                    self._files[journal] = os.open(
+                        self._journal(journal), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644
+                    )
         except BaseException:
             self.close()
             raise
@@ -125,7 +164,7 @@ class RunFolder(RunReader):
     def write_text(self, name: str, text: str) -> Path:
         """Write a whole file of the folder, or leave the old one as it was."""
         target = self.path / name
-        with _disk(target):
+        with disk(target):
             write_atomically(target, text)
         return target
 
@@ -170,14 +209,12 @@ class RunFolder(RunReader):
             raise StoreError(
                 f"{self.path} is in use by {owner}; wait for it, or write elsewhere with --out"
             ) from None
-        with _disk(self.path):
-            self._owner_file().write_text(str(os.getpid()), "utf-8")
+        self._owner_file().write_text(str(os.getpid()), "utf-8")
         return lock
 
     def _begin_or_resume(self, settings: Json, about: Json) -> None:
-        file = self.path / "manifest.json"
-        if file.exists():
-            changed = differences(self.manifest()["settings"], settings)
+        if (self.path / "manifest.json").exists() and not self._holds_nothing():
+            changed = differences(self.manifest().get("settings"), settings)
             if changed:
                 raise StudyChanged(
                     f"{self.path} was begun with another study ({'; '.join(changed[:3])}"
@@ -189,13 +226,18 @@ class RunFolder(RunReader):
         text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2).decode()
         self.write_text("manifest.json", text)
 
+    def _holds_nothing(self) -> bool:
+        """No call was answered yet: a study that was mended since may begin here anew."""
+        written = (self._journal(journal) for journal in JOURNALS if journal != "failures")
+        return not any(file.exists() and file.stat().st_size for file in written)
+
     def _repair_tail(self, journal: Journal) -> None:
         file = self._journal(journal)
         if not file.exists():
             return
-        size, whole = file.stat().st_size, _whole_length(file)
+        size, whole = file.stat().st_size, whole_length(file)
         if size != whole:
-            self.warnings.append(
+            self.warn(
                 f"{file.name} ended in a torn line ({size - whole} bytes), which was cut off; its "
                 "call is made again"
             )
@@ -203,7 +245,25 @@ class RunFolder(RunReader):
 
     def _cut_back(self, journal: Journal) -> None:
         with contextlib.suppress(OSError):
-            os.truncate(self._journal(journal), _whole_length(self._journal(journal)))
+            os.truncate(self._journal(journal), whole_length(self._journal(journal)))
+
+
+def _refuse_other_folder(path: Path) -> None:
+    """A run begins in a new or empty folder: no other folder's files are mixed with its own.
+
+    Raises:
+        InputError: `path` is a file, or a folder with other things in it.
+    """
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is not a folder; name another one with --out")
+    if not path.is_dir() or (path / "manifest.json").exists():
+        return
+    ours = {"writer.pid"}
+    if any(file.name not in ours and not file.name.startswith(".") for file in path.iterdir()):
+        raise InputError(
+            f"{path} is not empty and is no run folder (it has no manifest.json); name a new "
+            "folder with --out"
+        )
 
 
 def differences(old: object, new: object, path: str = "") -> list[str]:
@@ -214,47 +274,9 @@ def differences(old: object, new: object, path: str = "") -> list[str]:
             where = f"{path}.{key}" if path else str(key)
             found += differences(old.get(key), new.get(key), where)
         return found
-    return [] if old == new else [f"{path} was {_short(old)}, is {_short(new)}"]
+    return [] if old == new else [f"{path or 'settings'} was {_short(old)}, is {_short(new)}"]
 
 
 def _short(value: object) -> str:
     text = "absent" if value is None else orjson.dumps(value, default=str).decode()
     return text if len(text) <= 48 else f"{text[:45]}…"
-
-
-def write_atomically(target: Path, text: str) -> None:
-    """Write to a neighbour and rename, so that a reader never sees half a file."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _whole_length(file: Path) -> int:
-    """Bytes up to and with the last line break; reads backwards from the end."""
-    with file.open("rb") as content:
-        end = content.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(0, end - 65536)
-            content.seek(start)
-            found = content.read(end - start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
-            end = start
-    return 0
-
-
-@contextlib.contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"cannot write to {path}: {error.strerror or error}; make room or mend its "
-            "permissions, then give the same command again"
-        ) from None

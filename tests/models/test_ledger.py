@@ -5,9 +5,10 @@ from loopback import request
 
 from palate.errors import ScriptError
 from palate.models.ledger import Counted, Ledger
-from palate.models.scripted import FunctionModel, ScriptedModel
+from palate.models.scripted import ScriptedModel
 from palate.models.spec import Price
 from palate.types import Usage
+from worlds import Answering
 
 PRICE = Price(input=2, output=10, cached_input=0.5)
 
@@ -47,7 +48,7 @@ def test_a_call_without_a_count_of_tokens_has_no_known_cost():
 
 async def test_a_counted_model_counts_answers_and_failures():
     ledger = Ledger()
-    await Counted(FunctionModel("f", lambda r: "Hi."), ledger).complete(request())
+    await Counted(Answering(lambda r: "Hi.", name="f"), ledger).complete(request())
     with pytest.raises(ScriptError):
         await Counted(ScriptedModel.from_entries([], name="s"), ledger).complete(request())
     assert ledger.of("candidate", "f").calls == 1

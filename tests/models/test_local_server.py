@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
+import time
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -110,8 +110,9 @@ async def test_two_starts_at_once_share_one_server_until_the_last_closes():
 async def test_closing_with_a_request_in_flight_does_not_hang():
     server = await local.start("smollm2-135m")
     request = asyncio.create_task(ask(server, "A long story.", max_tokens=2000, ignore_eos=True))
-    while not (await slots_at_work(server)):
-        pass
+    async with asyncio.timeout(20):
+        while not await slots_at_work(server):
+            pass
     await asyncio.wait_for(server.close(), 15)
     with pytest.raises(aiohttp.ClientError):
         await request
@@ -146,9 +147,8 @@ def test_a_process_that_never_closed_its_server_leaves_none(kill):
             os.kill(process.pid, signal.SIGKILL)
         process.stdin.close()
         assert process.wait(30) == (-9 if kill else 0)
-    limit = threading.Event()
-    threading.Timer(15, limit.set).start()
-    while is_listening(base_url) and not limit.is_set():
+    limit = time.monotonic() + 15
+    while is_listening(base_url) and time.monotonic() < limit:
         pass
     assert not is_listening(base_url)
 

@@ -1,7 +1,7 @@
 """What an HTTP 200 of either API amounts to: visible text, status, reasoning, usage."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from loopback import request
 
@@ -157,6 +157,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from([CHAT, MESSAGES]))
+@example({"content": [], "stop_reason": []}, MESSAGES)
 def test_whatever_an_endpoint_sends_is_read_or_malformed(value, wire):
     for body in (value, {"choices": [{"message": {"content": value}}], "content": value}):
         try:

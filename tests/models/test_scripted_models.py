@@ -6,8 +6,8 @@ import pytest
 from loopback import request
 
 from palate.errors import InputError, ScriptError
-from palate.models.client import Completion, Purpose
-from palate.models.scripted import Entry, FunctionModel, ScriptedModel
+from palate.models.client import Purpose
+from palate.models.scripted import Entry, ScriptedModel
 
 CELL = "u1/k1/A/1"
 
@@ -120,11 +120,3 @@ async def test_a_script_with_a_byte_order_mark_is_read(tmp_path):
     script = tmp_path / "replies.json"
     script.write_bytes(b'\xef\xbb\xbf[{"role":"judge","cell":"u1/k1/A/1","turn":0,"text":"x"}]')
     assert await say(ScriptedModel.read("s", script)) == "x"
-
-
-async def test_a_function_answers_with_text_or_a_whole_completion():
-    assert await say(FunctionModel("f", lambda r: f"turn {r.purpose.turn}"), turn=4) == "turn 4"
-    refusal = Completion("", "refused")
-    model = FunctionModel("f", lambda r: refusal, reads_digits=True)
-    assert model.reads_digits
-    assert await model.complete(request()) is refusal

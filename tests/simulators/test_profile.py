@@ -78,6 +78,21 @@ async def test_the_writer_reads_the_sessions_as_data_without_their_ratings():
     assert "dull" not in message.text
 
 
+async def test_a_chinese_history_is_shown_to_the_writer_in_chinese():
+    chinese = session("s1", "开门！", language="zh", ended_by="quit")
+    writer = Writer(lambda request: "你说话很短。")
+    profile = await write_profile([TrainingSession(chinese)], writer, sampling=SHORT)
+    assert (
+        "⟦sessions⟧\n"
+        "与 ash 的聊天\n"
+        "character: Yes?\n"
+        "user: 开门！\n"
+        "（用户在这里离开了）\n"
+        "⟦/sessions⟧"
+    ) in writer.asked[0].messages[0].text
+    assert profile.language == "zh"
+
+
 async def test_a_long_history_is_read_in_parts_that_fit_and_merged_until_one_is_left():
     long = [TrainingSession(session(f"s{i}", "word " * 60)) for i in range(30)]
     writer = Writer(
@@ -176,7 +191,7 @@ def test_parts_fit_whatever_the_sessions_hold():
         session("b", *["ok"] * 400),
         session("c", "x" * 9000),
     ]
-    parts = transcripts(sessions, 200)
+    parts = transcripts(sessions, 200, "en")
     assert max(estimated_tokens(part) for part in parts) <= 200
     assert sum(part.count("user: ok") for part in parts) == 400
 

@@ -122,7 +122,9 @@ def _all_texts(card: Card) -> list[str]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        if path.is_file() and path.stat().st_size > MAX_BYTES:
+        if path.exists() and not path.is_file():  # a pipe would be waited for without end
+            raise InputError(f"{path} cannot be read as a card: it is no file")
+        if path.exists() and path.stat().st_size > MAX_BYTES:
             raise InputError(
                 f"{path} is larger than {MAX_BYTES // 1024**2} MB, which no card needs; "
                 "check that it is a character card"

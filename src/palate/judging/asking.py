@@ -22,7 +22,7 @@ from palate.types import MAX_SCORE, MIN_SCORE, ScoreKind, Usage
 _DIGITS = "".join(str(score) for score in range(MIN_SCORE, MAX_SCORE + 1))
 
 # Said at the end of the same question when the first answer held no readable verdict.
-_AGAIN = {
+AGAIN = {
     "en": "Answer with the JSON object alone: every dimension once, no other text.",
     "zh": "只输出该 JSON 对象：每个维度各一次，不要任何其他文字。",
 }
@@ -83,7 +83,7 @@ async def ask(question: Question, judge: Judge, purpose: Purpose, language: str)
         return await _ask_for_digits(question, judge, purpose)
     answer = Answer(unscored("not asked"), question.prompt)
     for again in range(judge.max_reparse + 1):
-        note = f"\n\n{_AGAIN[language]}" if again else ""
+        note = f"\n\n{AGAIN[language]}" if again else ""
         completion = await judge.model.complete(
             Request(
                 messages=_messages(question, note),

@@ -183,7 +183,8 @@ def _instructions(
 def form_text(dimensions: Sequence[Asked], language: Language) -> str:
     """The JSON to fill in. Its placeholders are no scores, so its echo is no verdict."""
     why = {"en": "<one or two sentences>", "zh": "<一两句话>"}[language]
-    scores = {d.id: "<1-5 or n/a>" if d.sparse else "<1-5>" for d in dimensions}
+    or_na = {"en": "<1-5 or n/a>", "zh": "<1-5 或 n/a>"}[language]
+    scores = {d.id: or_na if d.sparse else "<1-5>" for d in dimensions}
     return json.dumps({"reason": why, "scores": scores, "flags": []}, ensure_ascii=False)
 
 

@@ -70,7 +70,7 @@ class AnthropicMessages:
         if not isinstance(content, list):
             raise Malformed("has no message in it")
         blocks = [block for block in content if isinstance(block, dict)]
-        stop = value.get("stop_reason")
+        stop = text(value.get("stop_reason"))
         result = spoken(
             "".join(text(b.get("text")) for b in blocks if b.get("type") == "text"),
             "\n".join(filter(None, map(_thought, blocks))),

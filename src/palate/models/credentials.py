@@ -49,6 +49,20 @@ def resolved(model: str, headers: Mapping[str, str]) -> Headers:
     return Headers(values, tuple(secrets))
 
 
+def check_written(name: str, value: str) -> None:
+    """Refuse a header that no study could mean, whatever the environment holds.
+
+    Raises:
+        ValueError: its name or its value cannot be sent, or "env:" names no variable.
+    """
+    if not _NAME.match(name):
+        raise ValueError(f"{name!r} cannot be the name of a header; rename it")
+    if value.startswith("env:") and not value.removeprefix("env:").strip():
+        raise ValueError(f'the header {name} names no variable; write {name} = "env:NAME"')
+    if not value.startswith("env:") and not _VALUE.match(value):
+        raise ValueError(f"the header {name} holds characters that cannot be sent")
+
+
 def check_header_name(model: str, name: str) -> None:
     """Refuse what cannot be the name of a header.
 

@@ -36,8 +36,8 @@ _WEIGHTS = {"smollm2-135m": weights.smollm2_135m}
 
 # Measured, with the alternatives: docs/adr/0002-embedded-model.md.
 SLOTS = LOCAL_SLOTS
-SLOT_CONTEXT = 3072
-PROMPT_CACHE_MIB = 2048
+SLOT_CONTEXT = 4096
+PROMPT_CACHE_MIB = 1024
 _SETTINGS = EndpointSettings(
     max_concurrency=SLOTS,
     # A queue of judge prompts on a busy laptop is slow, not broken.
@@ -153,7 +153,7 @@ def _process() -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        # Threads that spin while they wait make the server 20 times slower on a shared machine.
+        # Threads that spin while they wait generate 20 times slower on a machine with other work.
         env={**os.environ, "OMP_WAIT_POLICY": "passive"},
         # Ctrl-C is for us: the calls in flight are finished first.
         start_new_session=True,

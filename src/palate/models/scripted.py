@@ -1,4 +1,4 @@
-"""Models that answer without a network: from a script of replies, or by a plain function.
+"""A model that answers without a network, from a script of replies.
 
 A script is a JSON list; an entry says who speaks, where and what:
 
@@ -11,7 +11,7 @@ entry is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -49,33 +49,6 @@ class _Key(NamedTuple):
 
 
 _ENTRIES = TypeAdapter(list[Entry])
-
-
-class FunctionModel:
-    """Answers by a function of the request: its text, or a whole `Completion`."""
-
-    def __init__(
-        self,
-        name: str,
-        function: Callable[[Request], str | Completion],
-        *,
-        reads_digits: bool = False,
-        enforces_schema: bool = False,
-    ) -> None:
-        self.name = name
-        self.reads_digits = reads_digits
-        self.enforces_schema = enforces_schema
-        self._function = function
-
-    async def complete(self, request: Request) -> Completion:
-        """See `palate.models.client.Model`; raises what the function raises."""
-        answer = self._function(request)
-        if isinstance(answer, Completion):
-            return answer
-        return Completion(*spoken(answer), model=self.name)
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 class ScriptedModel:

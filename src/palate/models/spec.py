@@ -145,16 +145,16 @@ class EndpointSettings(Record):
     # A mistyped setting may be a pasted key: pydantic must not quote it.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    max_concurrency: int = Field(default=16, ge=1)
-    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
-    deadline_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
-    max_attempts: int = Field(default=6, ge=1)
+    max_concurrency: int = Field(default=16, ge=1, strict=True)
+    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False, strict=True)
+    deadline_s: float = Field(default=600.0, gt=0, allow_inf_nan=False, strict=True)
+    max_attempts: int = Field(default=6, ge=1, strict=True)
     key_env: str | None = None
-    system_role: bool = True
+    system_role: bool = Field(default=True, strict=True)
     first_role: Literal["any", "user"] = "any"
-    alternate: bool = False
-    max_system: int | None = Field(default=None, ge=1)
-    json_schema: bool = False
+    alternate: bool = Field(default=False, strict=True)
+    max_system: int | None = Field(default=None, ge=1, strict=True)
+    json_schema: bool = Field(default=False, strict=True)
     digits: Literal["none", "logprobs", "grammar"] = "none"
 
     @field_validator("key_env")
@@ -212,9 +212,9 @@ class Price(Record):
     Without `cached_input`, prompt tokens from the provider's cache count as `input`.
     """
 
-    input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    output: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    input: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=True)
+    output: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=True)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=True)
 
     def cost(self, usage: Usage) -> float | None:
         """USD for `usage`, or None where a price that it needs is unknown."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from palate.aggregate.results import COVERAGE_LIMIT, FEW_CARDS
 from palate.report.data import CandidateSetting, ModelUse, ReportData
 from palate.report.results import CandidateScores, Results
 from palate.report.tally import Tally
 from palate.types import TRACKS
 
-FEW_CARDS = 5
 COPIES_NAMED = 5  # further ones are counted
-COVERAGE_LIMIT = 0.9  # share of the replies to be scored below which a candidate is marked
 
 EMBEDDED_JUDGE = (
     "The judge is the embedded model. A 135M judge has no judgement: these numbers show that the "

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from palate.language import Language
 from palate.types import Session, Turn
 
 # The person's own words are what a profile is about; the character's are context.
 _MAX_CHARACTERS = {"user": 1200, "character": 300}
 _CUT = " …"
+_HEADING = {"en": "chat with {card}", "zh": "与 {card} 的聊天"}
+_LEFT = {"en": "(the user left here)", "zh": "（用户在这里离开了）"}
 
 
 def estimated_tokens(text: str) -> int:
@@ -18,9 +21,9 @@ def estimated_tokens(text: str) -> int:
     return math.ceil(ascii_count / 3) + 2 * (len(text) - ascii_count)
 
 
-def transcripts(sessions: Sequence[Session], budget: int) -> list[str]:
+def transcripts(sessions: Sequence[Session], budget: int, tongue: Language) -> list[str]:
     """The sessions as text, in as few parts of at most `budget` tokens as they fill in order."""
-    pieces = [piece for session in sessions for piece in _pieces(session, budget)]
+    pieces = [piece for session in sessions for piece in _pieces(session, budget, tongue)]
     return packed(pieces, budget, "\n\n")
 
 
@@ -51,13 +54,13 @@ def cut(text: str, budget: int) -> str:
     return text
 
 
-def _pieces(session: Session, budget: int) -> list[str]:
+def _pieces(session: Session, budget: int, tongue: Language) -> list[str]:
     """A session in one piece if it fits, else cut between turns; every piece has its heading."""
-    heading = cut(f"chat with {session.card_id}", budget // 4)
+    heading = cut(_HEADING[tongue].format(card=session.card_id), budget // 4)
     room = budget - estimated_tokens(heading) - 1
     lines = [cut(_line(turn), room) for turn in session.turns]
     if session.ended_by == "quit":
-        lines.append("(the user left here)")
+        lines.append(_LEFT[tongue])
     return [f"{heading}\n{piece}" for piece in packed(lines, room, "\n")]
 
 

@@ -64,9 +64,8 @@ async def write_profile(
     facts = measured(training, tongue)
     write, merge = load("profile_write", tongue), load("profile_merge", tongue)
     writer = _Writer(user_id, model, sampling)
-    sessions = transcripts(
-        [item.session for item in training], _room(write, writer, context_tokens)
-    )
+    room = _room(write, writer, context_tokens)
+    sessions = transcripts([item.session for item in training], room, tongue)
     drafts = await _answers(writer, write, "sessions", sessions)
     room = _room(merge, writer, context_tokens)
     while len(drafts) > 1:
