@@ -90,6 +90,13 @@ def test_few_cards_are_marked_under_five():
     assert five.candidates[0].marks == ()
 
 
+def test_a_mean_over_users_is_no_surer_than_the_user_with_the_fewest_cards():
+    rows = [*one_reply("A", [3, 4, 3, 4, 3, 4]), *one_reply("A", [2, 5], user="u2")]
+    (a,) = aggregate(rows).candidates
+    assert (a.personal["u1"].cards, a.personal["u1"].few_cards) == (6, False)
+    assert (a.p_bar.cards, a.u_score.cards, a.u_score.few_cards) == (2, 2, True)
+
+
 def test_one_card_has_a_mean_and_no_interval():
     """Nobody can be told apart on one card: both candidates are the user's winners."""
     results = aggregate([*one_reply("A", [4]), *one_reply("B", [2])])

@@ -31,6 +31,15 @@ def test_a_dimension_is_a_mean_over_trajectories_and_users():
     assert (score.mean, score.n, score.na) == (4.0, 4, 1)
 
 
+def test_a_dimension_is_no_surer_than_the_user_with_the_fewest_cards():
+    rows = [*answers("G5", [4], user="u2")]
+    for number in (1, 2, 3):
+        rows += answers("G5", [number], card=f"k{number}")
+    score = dimension_table(rows)["A"]["G5"]
+    assert (score.mean, score.low, score.high) == (3.0, None, None)
+    assert score.reason == "no interval: the number rests on one card"
+
+
 def test_a_dimension_that_a_user_never_answered_has_no_mean():
     rows = [*answers("G5", [5, 3]), *answers("G5", [None], user="u2")]
     score = dimension_table(rows)["A"]["G5"]

@@ -162,6 +162,18 @@ def test_a_plan_counts_every_call_before_any_is_made(study):
     assert not (study / "runs").exists()
 
 
+def test_a_plan_counts_every_part_of_a_long_session(study):
+    """45 turns: 8 verdicts of 4 replies; 3 parts scored close up, 1 summary, 1 whole."""
+    (study / "replies.json").write_text("[]", "utf-8")
+    text = (study / "study.toml").read_text("utf-8")
+    text = text.replace("depth_limit = 2", "depth_limit = 45")
+    text = text.replace("sampled_replies = 1", "sampled_replies = 4")
+    (study / "study.toml").write_text(text, "utf-8")
+    planned = palate("plan", study, "--json", "--limit", 1)
+    models = {m["role"]: m["calls"] for m in json.loads(planned.stdout)["models"]}
+    assert models == {"simulator": 45, "candidate": 45, "judge": 8 + 5}
+
+
 FAULTS = [
     pytest.param("scripted:replies.json", "opneai:x", "provider must be one of", id="model name"),
     pytest.param("rubrics/u2.json", "rubrics/u3.json", "u3.json cannot be read", id="rubric"),

@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from palate import manifest
 from palate.prepare import prepare
 from palate.results import measure
 from palate.run import run
@@ -61,8 +62,8 @@ async def test_the_papers_grid_gives_the_planted_indices(tmp_path):
         judge="openai:judge@http://127.0.0.1:1/v1",
     )
     prepared = prepare(study)
-    about = prepared.about(run_id="grid", created_at="")
-    with RunFolder(tmp_path / "run", prepared.settings, about=about) as folder:
+    about = manifest.about(prepared, run_id="grid", created_at="")
+    with RunFolder(tmp_path / "run", manifest.settings(prepared), about=about) as folder:
         outcome = await run(prepared, folder, Pool())
         results = measure(folder).results
     assert (outcome.done, outcome.planned) == (1600, 1600)

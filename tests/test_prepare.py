@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from palate import cards, manifest
 from palate.errors import RubricError
+from palate.judging import transcript
 from palate.prepare import judge_form, prepare
 from palate.rubrics.freeze import as_json, freeze
 from palate.simulators import Profile, ProfileProvenance, measured, save_profile
@@ -35,9 +37,11 @@ def change(folder, *pairs, file="study.toml"):
 
 def changed(folder, *pairs, file="study.toml"):
     """Names of the settings that the change of a file moves."""
-    before = prepare(folder).settings
+    before = manifest.settings(prepare(folder))
     change(folder, *pairs, file=file)
-    return [line.split(" was ")[0] for line in differences(before, prepare(folder).settings)]
+    return [
+        line.split(" was ")[0] for line in differences(before, manifest.settings(prepare(folder)))
+    ]
 
 
 JUDGE = 'form = "json"'
@@ -93,9 +97,9 @@ def test_the_words_of_a_card_a_rubric_and_a_prompt_make_a_run_another(study):
         study, ("trusts nobody", "trusts all"), file="cards/k2.json"
     )
     other = freeze({**personal_rubric("u1"), "summary": "Likes long answers."})
-    before = prepare(study).settings
+    before = manifest.settings(prepare(study))
     (study / "rubrics" / "u1.json").write_text(as_json(other), "utf-8")
-    moved = differences(before, prepare(study).settings)
+    moved = differences(before, manifest.settings(prepare(study)))
     assert [line.split(" was ")[0] for line in moved] == ["users.u1.rubric_sha256"]
     (study / "mine.md").write_text("You are <<name>>.", "utf-8")
     change(study, (CANDIDATE, f'{CANDIDATE}\nprompt = "mine.md"'))
@@ -108,7 +112,7 @@ def test_the_profile_of_a_simulator_makes_a_run_another(study):
     seen = []
     for text in ("You write short.", "You write long."):
         save_profile(profile(text), study / "simulators" / "u1" / "profile.json")
-        seen.append(prepare(study).settings)
+        seen.append(manifest.settings(prepare(study)))
     assert "users.u1.simulator.profile_sha256" in [
         line.split(" was ")[0] for line in differences(*seen)
     ]
@@ -134,7 +138,7 @@ def profile(text):
 
 
 def test_the_prompts_of_every_side_are_part_of_the_settings(study):
-    prompts = set(prepare(study).settings["prompts"])
+    prompts = set(manifest.settings(prepare(study))["prompts"])
     assert {
         "simulator_prompted.en_sha256",
         "candidate_instructions.en_sha256",
@@ -146,10 +150,10 @@ def test_the_prompts_of_every_side_are_part_of_the_settings(study):
 
 
 def test_how_hard_an_endpoint_may_be_asked_changes_no_run(study):
-    before = prepare(study).settings
+    before = manifest.settings(prepare(study))
     rules = '[endpoints."http://127.0.0.1:9/v1"]\nmax_concurrency = 3\ntimeout_s = 5.0\n'
     (study / "study.toml").write_text((study / "study.toml").read_text("utf-8") + rules, "utf-8")
-    assert prepare(study).settings == before
+    assert manifest.settings(prepare(study)) == before
 
 
 def test_the_plan_is_the_whole_grid_with_candidates_varying_fastest(study):
@@ -238,4 +242,55 @@ def test_a_rubric_serves_the_person_it_was_made_from(study):
 def test_a_chinese_card_is_judged_by_chinese_prompts(study):
     whole = card("k2", language="zh")
     (study / "cards" / "k2.json").write_text(json.dumps(whole), "utf-8")
-    assert "judge_personal.zh_sha256" in prepare(study).settings["prompts"]
+    assert "judge_personal.zh_sha256" in manifest.settings(prepare(study))["prompts"]
+
+
+RULES = '[endpoints."http://127.0.0.1:9/v1"]\n'
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "system_role = false",
+        'first_role = "user"',
+        "alternate = true",
+        "max_system = 1",
+        "json_schema = true",
+        'digits = "logprobs"',
+    ],
+)
+def test_what_an_endpoint_changes_in_a_request_makes_a_run_another(study, rule):
+    before = manifest.settings(prepare(study))
+    text = (study / "study.toml").read_text("utf-8")
+    (study / "study.toml").write_text(f"{text}{RULES}{rule}\n", "utf-8")
+    moved = {
+        line.split(" was ")[0] for line in differences(before, manifest.settings(prepare(study)))
+    }
+    name = rule.split(" = ")[0]
+    assert f"candidates.A.endpoint.{name}" in moved
+    assert f"judge.endpoint.{name}" in moved
+
+
+def test_our_own_words_and_defaults_make_a_run_another(study, monkeypatch):
+    before = manifest.settings(prepare(study))
+    assert before["judge"]["max_tokens"] == 2000
+    assert before["judge"]["temperature"] == 0.0
+    monkeypatch.setattr(transcript, "USER_LEFT", {"en": "Gone.", "zh": "走了。"})
+    monkeypatch.setattr(cards.prompts, "nickname", lambda card: "Nick")
+    moved = {
+        line.split(" was ")[0] for line in differences(before, manifest.settings(prepare(study)))
+    }
+    assert moved >= {
+        "prompts.judge_words.en_sha256",
+        "users.u1.simulator.told_sha256",
+        "candidates.A.told_sha256",
+    }
+
+
+def test_a_profile_written_from_panel_cards_is_warned_of(study):
+    history(study, cards=("k1", "other", "x"))
+    change(study, (SIMULATOR, 'kind = "profile"'))
+    save_profile(profile("You write short."), study / "simulators" / "u1" / "profile.json")
+    (warning,) = prepare(study).warnings()
+    assert "simulator of u1" in warning
+    assert "panel cards (k1)" in warning

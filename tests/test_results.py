@@ -6,13 +6,19 @@ import json
 
 import pytest
 
+from palate import manifest
+from palate.aggregate import aggregate
 from palate.errors import InputError
+from palate.judging.sampling import wanted
 from palate.prepare import prepare
-from palate.results import measure
+from palate.report.data import CellRecord
+from palate.results import measure, report_data, score_rows
 from palate.run import run
 from palate.store import RunFolder
+from palate.types import Cell, Judgement, Trajectory
 from test_grid import Pool, answer
-from worlds import Answering, write_study
+from test_prepare import history, with_rubric
+from worlds import Answering, said, write_study
 
 
 @pytest.fixture
@@ -26,14 +32,14 @@ def prepared(tmp_path):
 
 async def played(prepared, path, *, pool=None, limit=None):
     """The run folder's path after a run."""
-    about = prepared.about(run_id="r", created_at="")
-    with RunFolder(path, prepared.settings, about=about) as folder:
+    about = manifest.about(prepared, run_id="r", created_at="")
+    with RunFolder(path, manifest.settings(prepared), about=about) as folder:
         await run(prepared, folder, pool or Pool(), limit=limit)
     return path
 
 
 def measured(prepared, path):
-    with RunFolder(path, prepared.settings) as folder:
+    with RunFolder(path, manifest.settings(prepared)) as folder:
         return measure(folder).results
 
 
@@ -75,3 +81,45 @@ async def test_a_planned_cell_without_a_verdict_is_counted(prepared, tmp_path):
     (candidate,) = measured(prepared, path).candidates
     assert (candidate.coverage.sessions_scored, candidate.coverage.sessions_planned) == (3, 4)
     assert "low coverage" in {mark.kind for mark in candidate.marks}
+
+
+def test_a_verdict_that_is_still_to_come_is_unscored_and_not_forgotten():
+    """Four of five replies are sampled on two cards; on k2 three calls did not come back."""
+    rows = []
+    for card, judged in (("k1", 4), ("k2", 1)):
+        cell = Cell("u1", card, "A", 1)
+        talk = [f"{side}{turn}" for turn in range(5) for side in "uc"]
+        trajectory = Trajectory(cell=cell, opening="o", messages=tuple(said(talk)), ended_by="quit")
+        items = wanted(trajectory, count=4, seed=7)
+        replies = sorted({item.reply for item in items} - {None})[:judged]
+        found = tuple(judgement(cell, item) for item in items if item.reply in (None, *replies))
+        rows += score_rows(CellRecord(cell, trajectory, judgements=found), items)
+    (candidate,) = aggregate(rows).candidates
+    assert (candidate.coverage.scored, candidate.coverage.replies) == (5, 8)
+    assert candidate.personal["u1"].unscored == 3
+    assert candidate.marks[0].kind == "low coverage"
+
+
+def judgement(cell, item):
+    return Judgement(
+        cell=cell.key,
+        track=item.track,
+        reply=item.reply,
+        trajectory="",
+        rubric="",
+        prompt="",
+        judge="j",
+        reaction_shown=True,
+        overall=3.0,
+    )
+
+
+async def test_what_flatters_the_scores_stands_on_the_page(prepared, tmp_path):
+    study = prepared.study.folder
+    with_rubric(study, history(study, cards=("k1", "x", "y")), "s0#0")
+    flattered = prepare(study)
+    path = await played(flattered, tmp_path / "run")
+    with RunFolder(path, manifest.settings(flattered)) as folder:
+        shown = report_data(folder, measure(folder)).warnings
+    assert [w for w in shown if "flatters" in w] == list(flattered.warnings())
+    assert len(shown) == 1

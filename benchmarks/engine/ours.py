@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from palate import manifest
 from palate.models.pool import Models
-
 from palate.prepare import Prepared, prepare
 from palate.run import Progress, run
 from palate.store import RunFolder
@@ -64,8 +64,8 @@ async def measure(prepared: Prepared, folder: RunFolder, in_flight: int) -> dict
 def main(url: str, trajectories: int, turns: int, judged: int, in_flight: int) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         prepared = study(Path(temporary) / "study", url, trajectories, turns, judged)
-        about = prepared.about(run_id="bench", created_at="")
-        with RunFolder(Path(temporary) / "run", prepared.settings, about=about) as folder:
+        about = manifest.about(prepared, run_id="bench", created_at="")
+        with RunFolder(Path(temporary) / "run", manifest.settings(prepared), about=about) as folder:
             print(json.dumps(asyncio.run(measure(prepared, folder, in_flight))))
 
 

@@ -29,10 +29,10 @@ _WORD = "".join(
     f"[{c}{c.lower()}{chr(ord(c) + 0xFEE0)}{chr(ord(c.lower()) + 0xFEE0)}]" for c in "QUIT"
 )
 _TOKEN = rf"{_OPEN}{_SPACE}{_WORD}{_SPACE}{_CLOSE}"
-# Markup around the token and one closing mark after it belong to the token, not to the farewell.
-_FINAL_TOKEN = re.compile(
-    rf"(?P<markup>[*_`~]*)(?:{_TOKEN}{_SPACE})+(?:[*_`~]*)[.。!！]*[*_`~]*{_SPACE}\Z"
-)
+_MARKUP = "*_`~"
+_FULL_STOPS = ".。!！"
+_A_TOKEN = re.compile(_TOKEN)
+_SPACES = re.compile(_SPACE)
 _ONLY_TOKEN = re.compile(
     rf"\A[\s\"'“”‘’«»()（）*_`~{_INVISIBLE}]*(?:{_TOKEN}[\s\"'“”‘’«»()（）*_`~.。!！{_INVISIBLE}]*)+\Z"
 )
@@ -56,19 +56,41 @@ def read_user(raw: str) -> UserAct:
     text = _trim(strip_thinking(raw).visible)
     if _ONLY_TOKEN.match(text) or _FIRST_TOKEN.match(text):
         return UserAct("", True)
-    final = _FINAL_TOKEN.search(text)
-    if final is None or _is_quoted(text, final):
+    start = _final_token(text)
+    if start is None or _is_quoted(text, start):
         return UserAct(text, False)
-    return UserAct(_trim(text[: final.start()]), True)
+    return UserAct(_trim(text[:start]), True)
+
+
+def _final_token(text: str) -> int | None:
+    """Where the tokens that end `text` begin, with their markup; None where none ends it.
+
+    Markup around the tokens and one closing mark after them belong to them, not to the farewell.
+    Walked from the end: one expression for all of it would take a hostile text quadratic time.
+    """
+    tokens = list(_A_TOKEN.finditer(text))
+    if not tokens:
+        return None
+    rest = text[tokens[-1].end() :]
+    rest = rest[_SPACES.match(rest).end() :].lstrip(_MARKUP)  # type: ignore[union-attr]
+    rest = rest.lstrip(_FULL_STOPS).lstrip(_MARKUP)
+    if not _SPACES.fullmatch(rest):
+        return None
+    start = tokens[-1].start()
+    for earlier in reversed(tokens[:-1]):
+        if not _SPACES.fullmatch(text, earlier.end(), start):
+            break
+        start = earlier.start()
+    return len(text[:start].rstrip(_MARKUP))
 
 
 def _trim(text: str) -> str:
     return text.strip(" \t\r\n\f\v\u3000" + _INVISIBLE)
 
 
-def _is_quoted(text: str, final: re.Match[str]) -> bool:
+def _is_quoted(text: str, start: int) -> bool:
     """An odd number of code fences before the token: it stands inside an open code block."""
-    return text[: final.start()].count("```") % 2 == 1
+    return text[:start].count("```") % 2 == 1
 
 
 def as_seen_by(side: Speaker, opening: str, messages: Sequence[Message]) -> tuple[ChatMessage, ...]:

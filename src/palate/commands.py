@@ -11,6 +11,7 @@ from uuid import uuid4
 import click
 from rich.console import Console
 
+from palate import manifest
 from palate.config import SimulatorSection, Study, load_study
 from palate.errors import InputError
 from palate.models.client import Sampling
@@ -40,8 +41,8 @@ def run_study(
     prepared = prepare(study)
     path = out or prepared.study.folder / "runs" / prepared.run_name
     console = Console(stderr=True)
-    about = prepared.about(run_id=uuid4().hex, created_at=datetime.now(UTC).isoformat())
-    with RunFolder(path, prepared.settings, about=about) as folder:
+    about = manifest.about(prepared, run_id=uuid4().hex, created_at=datetime.now(UTC).isoformat())
+    with RunFolder(path, manifest.settings(prepared), about=about) as folder:
         try:
             outcome = asyncio.run(_work(prepared, folder, console, limit, max_concurrency))
         except KeyboardInterrupt:

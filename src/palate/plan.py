@@ -9,6 +9,7 @@ limit; tokens are estimated from characters. Both assumptions are printed with t
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -17,14 +18,16 @@ from statistics import fmean
 
 from rich.console import Console
 from rich.table import Table as Grid
+from rich.text import Text
 
 from palate.judging.tracks import judge, wanted
 from palate.models.client import Completion, Model, Request, Role
 from palate.models.spec import Price
 from palate.prepare import Prepared, prepare, prices
+from palate.report.safe import terminal_safe
 from palate.roleplay import play
 from palate.seats import Seats
-from palate.types import Cell, Record, Usage
+from palate.types import MIN_SCORE, Cell, Record, Usage
 
 # Without a history: a message of a user, in tokens. A reply fills half of its limit, at most this.
 USER_TOKENS = 40
@@ -48,7 +51,7 @@ class ModelForecast(Record):
 
 
 class Forecast(Record):
-    """The size of a study; `at_depth_limit` says that no chat was assumed to end early."""
+    """The size of a study; `cost` None: a price is missing, of a model in `unpriced`."""
 
     cells: int
     calls: int
@@ -181,8 +184,11 @@ class _Counting:
 
     async def complete(self, request: Request) -> Completion:
         text = self._counter.count(self.name, request)
-        # A judge's words would be asked for again as unreadable; a refusal is not.
-        return Completion(text, "refused" if request.purpose.role == "judge" else "ok")
+        # Verdicts must be readable: others are asked for again, and end a session judged in parts.
+        if request.json_schema is not None:
+            asked = request.json_schema["properties"]["scores"]["properties"]
+            text = json.dumps({"reason": text, "scores": dict.fromkeys(asked, MIN_SCORE)})
+        return Completion(text, "ok", digit_probabilities=({"1": 1.0},) * request.digits)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -204,20 +210,22 @@ def print_estimate(forecast: Forecast, console: Console | None = None) -> None:
     console = console or Console()
     grid = Grid(title=f"{forecast.cells:,} cells, {forecast.calls:,} calls", title_justify="left")
     for name in ("role", "model"):
-        grid.add_column(name)
+        grid.add_column(name, overflow="fold")
     for name in ("calls", "prompt tokens", "completion tokens", "USD"):
         grid.add_column(name, justify="right")
     for m in forecast.models:
         numbers = (f"{n:,}" for n in (m.calls, m.prompt_tokens, m.completion_tokens))
-        grid.add_row(m.role, m.model, *numbers, _usd(m.cost))
+        grid.add_row(m.role, Text(terminal_safe(m.model)), *numbers, _usd(m.cost))
     totals = (forecast.calls, forecast.prompt_tokens, forecast.completion_tokens)
     grid.add_section()
     grid.add_row("all", "", *(f"{n:,}" for n in totals), _usd(forecast.cost))
     console.print(grid)
     for model in forecast.unpriced:
-        console.print(f'No price for {model}: add [prices."{model}"] to the study.', markup=False)
+        name = terminal_safe(model)
+        line = f'No price for {name}: add [prices."{name}"] to the study.'
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     for assumption in forecast.assumptions:
-        console.print(f"- {assumption}", markup=False, highlight=False)
+        console.print(f"- {assumption}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _usd(cost: float | None) -> str:

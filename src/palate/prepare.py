@@ -1,7 +1,6 @@
 """A study made ready: cards, rubrics and simulators read and checked, before any call is made.
 
-What is read here is also what makes a run itself: `Prepared.settings` holds every setting and the
-digest of every text that a result depends on, and a run folder refuses to go on under others.
+Everything that can be wrong with a study is found here: a run that begins has all that it needs.
 """
 
 from __future__ import annotations
@@ -9,25 +8,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-from palate import __version__, cards
-from palate.config import CandidateSection, Decoding, Study, UserSection, load_study
+from palate import cards
+from palate.config import (
+    Decoding,
+    Study,
+    UserSection,
+    load_study,
+)
 from palate.errors import InputError, RubricError
 from palate.histories import read as read_history
-from palate.judging.questions import prompt_digest
 from palate.judging.transcript import Form
-from palate.models import shapes
 from palate.models.client import Role, Sampling
-from palate.models.spec import ModelSpec, Price, settings_for
-from palate.prompts import Prompt, from_text, load
+from palate.models.spec import ModelSpec, Price
+from palate.prompts import Prompt, from_text
 from palate.rubrics.freeze import read as read_rubric
 from palate.rubrics.freeze import verify_evidence
-from palate.rubrics.shared import load_shared
 from palate.simulators import Profile, Simulator, read_profile
-from palate.store import Json
-from palate.types import TRACKS, Card, Cell, PersonalRubric, Session
+from palate.types import Card, Cell, PersonalRubric, Session
 
 DEFAULT_MAX_TOKENS: dict[Role, int] = {"simulator": 300, "candidate": 600, "judge": 2000}
 FREE = Price(input=0, output=0, cached_input=0)
@@ -67,104 +66,22 @@ class Prepared:
         ):
             yield Cell(user.id, card, candidate.name, repetition)
 
-    @cached_property
-    def settings(self) -> Json:
-        """What makes this run this run; only runs with equal settings may share a folder."""
-        content = self.study.content
-        return {
-            "name": content.study.name,
-            "protocol": content.protocol.model_dump(mode="json"),
-            "judge": {"form": judge_form(self.study), **_described(content.judge)},
-            "users": {user.id: self._described_user(user) for user in content.users},
-            "candidates": {c.name: self._described_candidate(c) for c in content.candidates},
-            "cards": {id_: {"sha256": card.digest()} for id_, card in self.cards.items()},
-            "rubrics": {
-                f"{track}_sha256": load_shared(track).digest() for track in ("generic", "session")
-            },
-            "prompts": {f"{name}_sha256": sha256 for name, sha256 in self._prompts().items()},
-        }
-
-    def about(self, *, run_id: str, created_at: str) -> Json:
-        """What a report needs to know of the run besides its settings."""
-        content = self.study.content
-        return {
-            "palate_version": __version__,
-            "run_id": run_id,
-            "created_at": created_at,
-            "cards": {
-                id_: {"name": cards.nickname(card), "language": card.language}
-                for id_, card in self.cards.items()
-            },
-            "openings": {
-                f"{user.id}/{id_}": cards.opening(card, user_name=user.name)
-                for user in content.users
-                for id_, card in self.cards.items()
-            },
-            "message_forms": {c.name: self._message_form(c) for c in content.candidates},
-            "prices": {
-                model: price.model_dump(mode="json") for model, price in prices(self.study).items()
-            },
-            "warnings": list(self.warnings()),
-        }
-
     def warnings(self) -> Iterator[str]:
         """What flatters the scores and must be said beside them (paper 3.1)."""
         for user, sessions in self.sessions.items():
-            built_from = self.rubrics[user].provenance.training_sessions
-            panel = sorted(
-                {s.card_id for s in sessions if s.session_id in built_from} & set(self.cards)
-            )
-            if panel:
-                yield (
-                    f"The rubric of {user} was built from sessions on panel cards "
-                    f"({', '.join(panel)}), which flatters its scores on them."
+            learned = {
+                "rubric": self.rubrics[user].provenance.training_sessions,
+                "simulator": self.simulators[user].record().training_sessions,
+            }
+            for what, learned_from in learned.items():
+                panel = sorted(
+                    {s.card_id for s in sessions if s.session_id in learned_from} & set(self.cards)
                 )
-
-    def _described_user(self, user: UserSection) -> Json:
-        simulator = self.simulators[user.id]
-        record = simulator.record()
-        return {
-            "name": user.name,
-            "simulator": {
-                "kind": simulator.kind,
-                **_described(user.simulator),
-                "profile_sha256": record.profile,
-            },
-            "rubric_sha256": self.rubrics[user.id].sha256,
-        }
-
-    def _described_candidate(self, candidate: CandidateSection) -> Json:
-        own = self.own_prompts.get(candidate.name)
-        return {
-            **_described(candidate),
-            "prompt": candidate.prompt,
-            "prompt_sha256": own.sha256 if own else None,
-            "history": candidate.sends,
-            "session_header": candidate.session_header,
-            "session_field": candidate.session_field,
-        }
-
-    def _prompts(self) -> dict[str, str]:
-        """The packaged prompts that this study uses, as NAME.LANGUAGE, with their SHA-256."""
-        languages = sorted({card.language for card in self.cards.values()})
-        kinds = sorted({user.simulator.kind for user in self.study.content.users})
-        names = [f"simulator_{kind}" for kind in kinds]
-        names += ["candidate_instructions", "candidate_card"]
-        form = judge_form(self.study)
-        found = {
-            f"{name}.{tongue}": load(name, tongue).sha256 for name in names for tongue in languages
-        }
-        found |= {
-            f"judge_{track}.{tongue}": prompt_digest(track, tongue, form)
-            for track in TRACKS
-            for tongue in languages
-        }
-        return found
-
-    def _message_form(self, candidate: CandidateSection) -> str:
-        spec = ModelSpec.parse(candidate.model)
-        form = shapes.form(settings_for(spec, self.study.content.endpoints), spec.provider)
-        return f"{form}, newest message only" if candidate.sends == "last" else form
+                if panel:
+                    yield (
+                        f"The {what} of {user} was built from sessions on panel cards "
+                        f"({', '.join(panel)}), which flatters the scores on them."
+                    )
 
 
 def prepare(path: Path) -> Prepared:
@@ -271,11 +188,3 @@ def _own_prompts(study: Study) -> Iterator[tuple[str, Prompt]]:
                 f'({error}); write it, or use "card" or "none"'
             ) from None
         yield candidate.name, from_text(candidate.prompt, text)
-
-
-def _described(decoding: Decoding) -> Json:
-    """A model and its decoding as settings; headers hold no secrets (`palate.config`)."""
-    model = getattr(decoding, "model", None)
-    fields = ("temperature", "top_p", "max_tokens", "stop", "headers", "body")
-    dumped = decoding.model_dump(mode="json")
-    return {"model": model, **{name: dumped[name] for name in fields}}

@@ -7,7 +7,7 @@ was copied to. Cells are streamed: only one is in memory at a time, whatever the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from palate.aggregate import (
 )
 from palate.errors import InputError
 from palate.journal import FailureLine, StepLine
+from palate.judging.sampling import Item, wanted
 from palate.report.data import (
     CandidateSetting,
     CardLabel,
@@ -76,7 +77,7 @@ def measure(reader: RunReader) -> Measured:
     dimensions: list[DimensionRow] = []
     kinds: dict[str, set[str]] = defaultdict(set)
     for record in cell_records(reader):
-        rows += score_rows(record)
+        rows += score_rows(record, wanted_of(record, manifest))
         dimensions += _dimension_rows(record)
         for judgement in record.judgements:
             if judgement.unscored is None:
@@ -146,15 +147,29 @@ def _failure(line: FailureLine) -> Failure:
     return Failure(cell=line.cell, role=line.role, error=f"{line.kind}: {line.error}", when=line.at)
 
 
-def score_rows(record: CellRecord) -> list[ScoreRow]:
+def wanted_of(record: CellRecord, manifest: Json) -> tuple[Item, ...]:
+    """The verdicts that a cell should have; none are known before its conversation has ended."""
+    if record.trajectory is None:
+        return ()
+    protocol = manifest["settings"]["protocol"]
+    return wanted(record.trajectory, count=protocol["sampled_replies"], seed=protocol["seed"])
+
+
+def score_rows(record: CellRecord, asked_for: Sequence[Item]) -> list[ScoreRow]:
     """A row a verdict, scored or not, and rows without a score for what has none yet.
 
-    A planned cell without a verdict of a track is a row with reply and score empty, so that
-    coverage counts it.
+    A verdict that is still to come is an unscored row; a planned cell without a verdict of a track
+    is a row with reply and score empty. So coverage counts both.
     """
     cell = record.cell
     rows = [
         ScoreRow(*cell, track=j.track, reply=j.reply, score=j.overall) for j in record.judgements
+    ]
+    found = {(row.track, row.reply) for row in rows}
+    rows += [
+        ScoreRow(*cell, track=item.track, reply=item.reply, score=None)
+        for item in asked_for
+        if item not in found
     ]
     present = {row.track for row in rows}
     missing: tuple[Track, ...] = (*TURN_TRACKS, "session")
@@ -226,7 +241,7 @@ def report_data(reader: RunReader, measured: Measured) -> ReportData:
         correlations=measured.correlations,
         settings=tuple(_facts(settings)),
         fingerprints=tuple(_fingerprints(manifest)),
-        warnings=tuple(reader.warnings),
+        warnings=(*manifest.get("warnings", ()), *reader.warnings),
         manifest=manifest,
         finished=_last_written(reader),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 # Ids become parts of a cell's key and of file names, so they hold no separators and stay short.
-_ID = re.compile(r"[^\x00-\x1f/\\|\ud800-\udfff]{1,100}")
+_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f/\\|\ud800-\udfff]{1,100}")
 _ID_BYTES = 200  # in UTF-8: a file name takes 255, and ours add an ending
 
 # What a request says of itself: another value in `body` would change who is asked and what is read.
@@ -40,9 +41,9 @@ def check_ids(kind: str, ids: Sequence[str]) -> None:
         fault = fault_of_id(name)
         if fault:
             raise ValueError(f"the {kind} id {name!r} cannot be used: {fault}")
-    doubled = sorted({name for name in ids if ids.count(name) > 1})
+    doubled = [name for name, times in Counter(ids).items() if times > 1]
     if doubled:
-        raise ValueError(f"two {kind}s are called {doubled[0]!r}; ids must differ")
+        raise ValueError(f"two {kind}s are called {min(doubled)!r}; ids must differ")
 
 
 def fault_of_id(name: str) -> str:

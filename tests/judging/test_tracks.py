@@ -110,6 +110,9 @@ async def test_an_unreadable_answer_is_asked_again_once_with_the_same_question()
     assert second.messages[1].text.startswith(first.messages[1].text)
     assert "JSON object alone" in second.messages[1].text
     assert second.purpose == Purpose("judge", "u1/k1/A/1", 0, "personal", attempt=1)
+    for request in model.requests:  # for endpoints that enforce one
+        assert list(request.json_schema["properties"]["scores"]["properties"]) == ["satisfaction"]
+        assert request.cache_prefix == 1
 
 
 async def test_after_the_last_try_the_verdict_is_unscored_with_its_reason_and_raw_text():

@@ -6,6 +6,7 @@ the order of the rows changes nothing, the bootstrap draws included.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,9 @@ from palate.aggregate.results import Coverage, TrackCoverage
 from palate.errors import InputError
 from palate.statistics import Floats, Ints
 from palate.types import MAX_SCORE, MIN_SCORE, TRACKS, ScoreRow, Track
+
+MOST_CELLS = 10_000_000  # users × candidates × cards × repetitions: some gigabytes
+MOST_CARDS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ def panel(rows: Iterable[ScoreRow]) -> Panel:
     places = _places(ordered, (users, candidates, cards, repetitions))
     scores = np.array([np.nan if row.score is None else row.score for row in ordered])
     shape = (len(TRACKS), len(users), len(candidates), len(cards), len(repetitions))
+    _check_size(shape)
     verdicts = np.array([row.track == "session" or row.reply is not None for row in ordered])
     held = np.isfinite(scores)
     sums, counts, missing = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -100,6 +105,17 @@ def _check(ordered: Sequence[ScoreRow]) -> None:
     for row, following in pairwise(ordered):
         if _identity(row) == _identity(following):
             raise InputError(f"{_where(row)} is scored twice: keep one of the two rows")
+
+
+def _check_size(shape: tuple[int, int, int, int, int]) -> None:
+    """Refuse a table whose grid would not fit into memory, as one with mixed-up columns has."""
+    if math.prod(shape[1:]) <= MOST_CELLS and shape[3] <= MOST_CARDS:
+        return
+    raise InputError(
+        f"the scores span {shape[1]} users, {shape[2]} candidates, {shape[3]} cards and {shape[4]} "
+        f"repetitions, and at most {MOST_CELLS:,} cells and {MOST_CARDS:,} cards are aggregated: "
+        "check that no column holds the ids of another"
+    )
 
 
 def _where(row: ScoreRow) -> str:

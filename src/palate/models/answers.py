@@ -16,6 +16,8 @@ from palate.models.client import Status
 from palate.models.thinking import strip_thinking
 from palate.types import Usage
 
+_ABSURD = 10**12  # tokens of one call; a sum of larger ones fits no journal
+
 
 class Malformed(Exception):
     """An answer that cannot be one; its text completes "the answer …"."""
@@ -83,8 +85,8 @@ def decoded(content: bytes) -> object:
 
 
 def count(value: object) -> int:
-    """A token count from outside, or 0 where there is none."""
-    return value if type(value) is int and value > 0 else 0
+    """A token count from outside, or 0 where there is none that could be one."""
+    return value if type(value) is int and 0 < value < _ABSURD else 0
 
 
 def text(value: object) -> str:

@@ -15,6 +15,8 @@ from palate.models.ledger import Ledger
 from palate.models.shapes import Shaped, ShapeRules, shape
 from palate.models.transport import Call, Endpoint
 
+LEAST_KEY = 8  # characters; a shorter "secret" is a word that a reply may hold by chance
+
 
 class Wire(Protocol):
     """How one API writes requests and answers."""
@@ -81,15 +83,22 @@ class RemoteModel:
             raise
         self._ledger.answered(role, self.name, answer.usage)
         return Completion(
-            text=answer.text,
+            text=self._without_keys(answer.text),
             status=answer.status,
-            reasoning=answer.reasoning,
-            model=answer.model,
+            reasoning=self._without_keys(answer.reasoning),
+            model=self._without_keys(answer.model),
             usage=answer.usage,
             attempts=attempts,
             latency_s=latency_s,
             digit_probabilities=answer.digit_probabilities,
         )
+
+    def _without_keys(self, text: str) -> str:
+        """A service that echoes its request must not bring a key into a journal."""
+        for secret in self._address.secrets:
+            if len(secret) >= LEAST_KEY and secret in text:
+                text = text.replace(secret, "[key]")
+        return text
 
     def _call(self, request: Request) -> Call:
         address = self._address

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 _NAME = r"(?:[a-z]+:)?(?:think|thinking|thought|thoughts|reasoning)"
 _TAG = re.compile(
-    rf"<\s*(?P<a>/?)\s*{_NAME}(?:\s[^<>]*)?(?P<self>/?)>"
+    rf"<\s*(?:(?P<a>/)\s*)?{_NAME}(?:\s[^<>]*)?(?P<self>/?)>"
     r"|\[(?P<b>/?)THINK\]"
     r"|◁(?P<c>/?)think▷",
     re.IGNORECASE,
@@ -60,16 +60,18 @@ def strip_thinking(text: str) -> Thinking:
     visible: list[str] = []
     reasoning: list[str] = []
     tags = _tags(text)
+    closings = _closings(tags)
+    last = len(text.rstrip(_BLANK))
     position = index = 0
     while index < len(tags):
         tag = tags[index]
         before = text[position : tag.start]
         if tag.closes:
-            _close_unopened(before, text[tag.end :], visible, reasoning)
+            _close_unopened(before, visible, reasoning, is_last=tag.end >= last)
             position, index = tag.end, index + 1
             continue
         visible.append(before)
-        closing = _closing(tags, index)
+        closing = closings[index]
         end = len(text) if closing is None else tags[closing].start
         reasoning.append(text[tag.end : end])
         position = len(text) if closing is None else tags[closing].end
@@ -85,8 +87,11 @@ def _tags(text: str) -> list[_Tag]:
     """The tags that are not inside code; a self-closed one is an empty block."""
     code = [match.span() for match in _CODE.finditer(text)]
     tags: list[_Tag] = []
+    passed = 0  # spans of code that end before the tag: both come in order, so one pass will do
     for match in _TAG.finditer(text):
-        if any(start < match.start() and match.end() < end for start, end in code):
+        while passed < len(code) and code[passed][1] <= match.end():
+            passed += 1
+        if passed < len(code) and code[passed][0] < match.start():
             continue
         closes = bool(match["a"] or match["b"] or match["c"])
         tags.append(_Tag(match.start(), match.end(), closes))
@@ -95,18 +100,33 @@ def _tags(text: str) -> list[_Tag]:
     return tags
 
 
-def _closing(tags: list[_Tag], opening: int) -> int | None:
-    depth = 0
-    for index, tag in enumerate(tags[opening:], opening):
-        depth += -1 if tag.closes else 1
-        if depth == 0:
-            return index
-    return next((i for i in range(opening, len(tags)) if tags[i].closes), None)
+def _closings(tags: list[_Tag]) -> list[int | None]:
+    """Of each opening, the closing that balances it, else the first after it, else None."""
+    balancing: dict[int, int] = {}
+    opened: list[int] = []
+    for index, tag in enumerate(tags):
+        if not tag.closes:
+            opened.append(index)
+        elif opened:
+            balancing[opened.pop()] = index
+    found: list[int | None] = [None] * len(tags)
+    following: int | None = None
+    for index in range(len(tags) - 1, -1, -1):
+        if tags[index].closes:
+            following = index
+        else:
+            found[index] = balancing.get(index, following)
+    return found
 
 
-def _close_unopened(before: str, after: str, visible: list[str], reasoning: list[str]) -> None:
-    """Decide about a closing tag without an opening; see the module's rules."""
-    if visible and not after.strip(_BLANK):
+def _close_unopened(
+    before: str, visible: list[str], reasoning: list[str], *, is_last: bool
+) -> None:
+    """Decide about a closing tag without an opening; see the module's rules.
+
+    `is_last`: nothing that can be seen follows it.
+    """
+    if visible and is_last:
         visible.append(before)
         return
     reasoning.extend([*visible, before])

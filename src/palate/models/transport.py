@@ -27,6 +27,7 @@ from palate.models.spec import EndpointSettings
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
+MOST_BYTES = 8 * 2**20  # of an answer; a long verdict with all its probabilities has a tenth
 _LARGE = 2**20 - 1  # aiohttp warns of larger bodies unless they come as a file
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -155,25 +156,24 @@ class Endpoint:
                 allow_redirects=False,  # a redirect would carry the key to a host nobody named
                 proxy=self._proxy,
             ) as response:
-                content = await response.read()
+                content = await _content(response)
+            if 200 <= response.status < 300:
+                return read(decoded(content))
+        except Malformed as fault:
+            return Fault(f"the answer {fault}")
         except TimeoutError:
             return Fault(f"no answer within {timeout.total:g} s")
         except aiohttp.ClientConnectorCertificateError as error:
             return Fault(f"its certificate is not accepted ({error})", final=True)
         except (aiohttp.ClientError, OSError) as error:
             return Fault(f"connection failed ({type(error).__name__}: {error})")
-        if not 200 <= response.status < 300:
-            return of_status(
-                response.status,
-                response.headers,
-                content,
-                now=self._timing.wall(),
-                key_env=self.settings.key_env,
-            )
-        try:
-            return read(decoded(content))
-        except Malformed as fault:
-            return Fault(f"the answer {fault}")
+        return of_status(
+            response.status,
+            response.headers,
+            content,
+            now=self._timing.wall(),
+            key_env=self.settings.key_env,
+        )
 
     def _pause(self, attempt: int, asked_s: float | None) -> float:
         """Seconds until the next attempt; what the endpoint asks for is spread a little."""
@@ -184,6 +184,23 @@ class Endpoint:
 
     def _sentence(self, call: Call, what: str) -> str:
         return f"{call.name}: {one_line(what, call.secrets)}"
+
+
+async def _content(response: aiohttp.ClientResponse) -> bytes:
+    """The body, unless it is larger than any answer could be; raises `Malformed`.
+
+    A length that is told is trusted only where nothing is to be unpacked: a few packed bytes can
+    be a gigabyte.
+    """
+    told = response.content_length
+    if told is not None and told <= MOST_BYTES and "Content-Encoding" not in response.headers:
+        return await response.read()
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > MOST_BYTES:
+            raise Malformed(f"is larger than {MOST_BYTES // 2**20} MB")
+    return bytes(content)
 
 
 def _proxy(url: URL) -> str | None:

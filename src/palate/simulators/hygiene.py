@@ -33,15 +33,16 @@ _ASSISTANT = re.compile(
     re.IGNORECASE,
 )
 _REASONING = re.compile(
-    r"</?(?:think|thinking|thought|reasoning|analysis|scratchpad)\b[^>]*>"
-    r"|^\W*(?:reasoning|thought(?: process)?|chain of thought|internal monologue)\W*[:：]"
-    r"|^\W*(?:思考过程|推理过程|内心独白)\W*[:：]"
+    r"</?(?:think|thinking|thought|reasoning|analysis|scratchpad)\b[^<>]*>"
+    r"|^[^\w\n]*(?:reasoning|thought(?: process)?|chain of thought|internal monologue)\W*[:：]"
+    r"|^[^\w\n]*(?:思考过程|推理过程|内心独白)\W*[:：]"
     r"|\bthe user (?:wants|is asking|asked)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_FENCE = re.compile(r"\A```[a-z]*\s*|\s*```\Z", re.IGNORECASE)
+_FENCE = re.compile(r"\A```[a-z]*\s*", re.IGNORECASE)
 _OBJECT = re.compile(r"\{\s*\"[^\"\n]{1,40}\"\s*:")
 _MARKS = re.compile(r"[\W_]+")
+_BEFORE_NAME = r" \t\r\u00a0\u3000*_\[【\"“"  # no line break: each line is looked at once
 _ARTICLES = {"a", "an", "the"}
 
 
@@ -83,11 +84,11 @@ def _speaks_as(text: str, character: str) -> bool:
     if not names:
         return False
     either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.search(rf"(?im)^[\s*_\[【\"“]*(?:{either})[*_\]】]*\s*[:：]", text) is not None
+    return re.search(rf"(?im)^[{_BEFORE_NAME}]*(?:{either})[*_\]】]*\s*[:：]", text) is not None
 
 
 def _is_json(text: str) -> bool:
-    bare = _FENCE.sub("", text.strip())
+    bare = _FENCE.sub("", text.strip()).removesuffix("```").rstrip()
     if _OBJECT.search(bare):
         return True
     if not (bare.startswith(("{", "[")) and bare.endswith(("}", "]"))):
