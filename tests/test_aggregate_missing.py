@@ -3,6 +3,7 @@
 import pytest
 
 from palate.aggregate import aggregate
+from palate.errors import InputError
 from palate.types import ScoreRow
 
 # Candidate -> user -> sessions (card 1 twice, card 2 twice); None: the judge failed on that reply.
@@ -203,3 +204,9 @@ def test_a_missing_track_leaves_out_only_what_needs_it():
     assert a.u_score.mean == 70.0
     assert (a.g_score, a.overall) == (None, None)
     assert a.reasons["g_score"] == "generic: no scores at all; session: no scores at all"
+
+
+def test_a_table_whose_grid_would_not_fit_into_memory_is_refused():
+    rows = [ScoreRow(f"u{i}", f"k{i}", f"c{i}", 1, "personal", 0, 3.0) for i in range(250)]
+    with pytest.raises(InputError, match="250 users, 250 candidates, 250 cards"):
+        aggregate(rows)

@@ -78,3 +78,17 @@ def test_roles_flip_with_the_side_that_looks():
 def test_a_card_without_an_opening_starts_with_the_user():
     messages = [Message(speaker="user", text="u1")]
     assert as_seen_by("character", "", messages) == (("user", "u1"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["*" * 300000 + "x", "[QUIT]" * 50000 + "x", "[ " * 150000, "[QUIT] ** " * 30000 + "x"],
+    ids=["markup", "tokens", "brackets", "tokens and markup"],
+)
+def test_a_hostile_message_is_read_in_one_pass(text):
+    """Each took minutes where the last token was sought from every place on."""
+    assert not read_user(text).quit
+
+
+def test_of_many_tokens_at_the_end_all_that_touch_belong_to_the_leaving():
+    assert read_user("Bye. [QUIT] **[QUIT] [QUIT]** ") == ("Bye. [QUIT]", True)

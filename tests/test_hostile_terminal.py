@@ -76,7 +76,7 @@ def test_a_polite_kill_leaves_a_run_that_goes_on(tmp_path, how):
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as run:
-            while server.requests() < 6:
+            while run.poll() is None and server.requests() < 6:
                 time.sleep(0.01)
             run.send_signal(how)
             _, told = run.communicate()

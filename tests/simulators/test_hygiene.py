@@ -120,3 +120,9 @@ def test_flags_come_in_a_fixed_order():
         "speaks_as_character",
         "leaked_json",
     )
+
+
+@pytest.mark.parametrize("text", ["a" + " " * 300000 + "b", "\n" * 300000 + "x", "<think " * 40000])
+def test_a_hostile_message_is_looked_at_in_one_pass(text):
+    """Each took minutes where a pattern was tried from every place to the end."""
+    assert of(text) == ()
