@@ -82,7 +82,7 @@ def test_a_card_without_an_opening_starts_with_the_user():
 
 @pytest.mark.parametrize(
     "text",
-    ["*" * 300000 + "x", "[QUIT]" * 50000 + "x", "[ " * 150000, "[QUIT] ** " * 30000 + "x"],
+    ["*" * 300000 + "x", "[QUIT]" * 50000 + "x", "[ " * 150000, "a" + "[QUIT] ** " * 30000 + "x"],
     ids=["markup", "tokens", "brackets", "tokens and markup"],
 )
 def test_a_hostile_message_is_read_in_one_pass(text):

@@ -130,7 +130,7 @@ def test_a_second_run_on_the_same_folder_stops_and_the_first_goes_on(served):
     study, server = served
     command = [sys.executable, "-m", "palate", "run", str(study), "--max-concurrency", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
-        while not server.requests():
+        while first.poll() is None and not server.requests():
             time.sleep(0.01)
         second = palate("run", study)
         assert second.returncode == 3

@@ -63,6 +63,11 @@ def test_a_wrong_value_is_one_sentence(study, old, new, says):
     assert "\n" not in sentence
 
 
+def test_two_tables_for_one_endpoint_are_not_settled_by_their_order(study):
+    tables = '[endpoints."http://a/v1"]\n[endpoints."http://A/v1/"]\n[judge]'
+    assert "for the same address" in refusal(study, "[judge]", tables)
+
+
 @pytest.mark.parametrize("field", ["messages", "model", "stream", "n", "temperature", "stop"])
 def test_a_body_cannot_overrule_what_a_request_is(study, field):
     sentence = refusal(study, "[judge]", f"[judge]\nbody = {{ {field} = 3 }}")

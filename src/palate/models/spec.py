@@ -173,7 +173,10 @@ def settings_for(spec: ModelSpec, endpoints: Mapping[str, EndpointSettings]) -> 
     Raises:
         InputError: a URL is none, or the table asks what the provider's API does not have.
     """
-    given = {normal_url(url): table for url, table in endpoints.items()}.get(spec.endpoint)
+    tables = {normal_url(url): table for url, table in endpoints.items()}
+    if len(tables) < len(endpoints):
+        raise InputError("two endpoint tables are for the same address; keep one of them")
+    given = tables.get(spec.endpoint)
     defaults = _defaults(spec)
     if given is None:
         return defaults
