@@ -39,7 +39,7 @@ LOADS = {
     "30 trajectories x (40 + 9 calls), 50 ms, 30 in flight": Load(30, 20, 4, 30, 50),
     "200 trajectories x (20 + 3 calls), 200 ms, 200 in flight": Load(200, 10, 1, 200, 200),
 }
-GROWTH = (Load(30, 10, 1, 30, 5), Load(60, 10, 1, 30, 5), Load(300, 10, 1, 30, 5))
+GROWTH = (Load(100, 10, 1, 30, 5), Load(200, 10, 1, 30, 5), Load(1000, 10, 1, 30, 5))
 
 
 @contextlib.contextmanager
@@ -123,8 +123,8 @@ def growth(rounds: int) -> bool:
             )
     for trajectories, (cpu, peak) in results.items():
         print(f"  {trajectories:4} trajectories  {cpu:6.2f} s CPU  {peak:6.1f} MB peak")
-    twice = results[60][0] / results[30][0]
-    memory = results[300][1] - results[30][1]
+    twice = results[200][0] / results[100][0]
+    memory = results[1000][1] - results[100][1]
     return all(
         [
             holds("CPU of twice the work", twice, twice <= 2.1, "at most 2.1"),
@@ -143,5 +143,5 @@ if __name__ == "__main__":
     arguments.add_argument("--rounds", type=int, default=5)
     rounds = arguments.parse_args().rounds
     checks = [compare(name, load, rounds) for name, load in LOADS.items()]
-    checks.append(growth(min(rounds, 3)))
+    checks.append(growth(rounds))
     sys.exit(0 if all(checks) else 1)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from palate import manifest
 from palate.config import SimulatorSection, Study, load_study
-from palate.errors import InputError
+from palate.errors import InputError, StoreError
 from palate.models.client import Sampling
 from palate.models.pool import Models
 from palate.prepare import Prepared, prepare, prices, simulator_folder
@@ -27,6 +27,7 @@ from palate.types import TrainingSession
 # What a profile is written within: the embedded model's slot, and what any current model reads.
 LOCAL_CONTEXT_TOKENS = 2048
 WRITER_CONTEXT_TOKENS = 16384
+NARROWEST = 60  # columns
 
 
 def run_study(
@@ -46,11 +47,11 @@ def run_study(
         try:
             outcome = asyncio.run(_work(prepared, folder, console, limit, max_concurrency))
         except KeyboardInterrupt:
-            console.print(f"\nStopped; `palate run {study}` takes it up again.", markup=False)
+            console.print("\nStopped; the same command takes it up again.")
             return 3
         _say(folder.warnings, console)
         if outcome.done:
-            write_results(folder, Console())
+            write_results(folder, _console())
     return _conclude(outcome, path, console)
 
 
@@ -94,12 +95,16 @@ def report_run(run_folder: Path, *, as_json: bool) -> None:
 
     reader = RunReader(run_folder)
     measured = measure(reader)
-    write_report(report_data(reader, measured), run_folder / "report.html")
+    try:
+        written = write_report(report_data(reader, measured), run_folder / "report.html")
+        where = f"Report: {written}"
+    except StoreError as error:  # a folder that may only be read still has its numbers
+        where = f"Note: {error}"
     if as_json:
         click.echo(measured.results.model_dump_json(indent=2))
-        return
-    print_results(measured.results, Console())
-    click.echo(f"Report: {run_folder / 'report.html'}")
+    else:
+        print_results(measured.results, _console())
+    click.echo(where, err=as_json)
 
 
 def aggregate_scores(scores: Path, *, as_json: bool, seed: int) -> None:
@@ -115,7 +120,7 @@ def aggregate_scores(scores: Path, *, as_json: bool, seed: int) -> None:
     if as_json:
         click.echo(results.model_dump_json(indent=2))
     else:
-        print_results(results, Console())
+        print_results(results, _console())
 
 
 def show_rubric(path: Path) -> None:
@@ -149,7 +154,13 @@ def verify_rubrics(study: Path) -> None:
         else:
             verify_evidence(rubric, read_history(loaded.path(user.history)))
             note = f"{len(rubric.provenance.training_sessions)} training sessions"
-        click.echo(f"{user.id}: {rubric.sha256[:12]} holds; {note}")
+        click.echo(f"{terminal_safe(user.id)}: {rubric.sha256[:12]} holds; {note}")
+
+
+def _console() -> Console:
+    """Where results are printed; below 60 columns tables would break into single letters."""
+    console = Console()
+    return console if console.width >= NARROWEST else Console(width=NARROWEST)
 
 
 def _conclude(outcome: Outcome, path: Path, console: Console) -> int:

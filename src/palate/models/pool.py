@@ -217,12 +217,13 @@ def _wire(
     if spec.provider == "anthropic":
         wire = anthropic_messages.AnthropicMessages(spec.model)
         return wire, anthropic_messages.path(spec.endpoint)
-    own = _OPENAI_HOSTS.match(spec.endpoint) is not None
+    newer = _OPENAI_HOSTS.match(spec.endpoint) is not None
+    usual = "max_completion_tokens" if newer else "max_tokens"
     chat = openai_chat.OpenAIChat(
         spec.model,
         json_schema=settings.json_schema,
         digits=settings.digits,
-        max_tokens_field="max_completion_tokens" if own else "max_tokens",
+        max_tokens_field=settings.max_tokens_field or usual,
     )
     return chat, openai_chat.PATH
 

@@ -103,11 +103,7 @@ class RemoteModel:
     def _call(self, request: Request) -> Call:
         address = self._address
         body = self._wire.body(request, shape(request.messages, self._rules))
-        for name, value in request.sampling.body.items():
-            if value is None:
-                body.pop(name, None)  # how a study takes a field out that an endpoint refuses
-            else:
-                body[name] = value
+        body.update(request.sampling.body)
         headers = address.headers
         if request.session is not None:
             if address.session_field:

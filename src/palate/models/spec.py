@@ -139,7 +139,8 @@ class EndpointSettings(Record):
     environment variable with the key. `system_role`, `first_role`, `alternate` and `max_system`
     are the back end's rules for message lists (`palate.models.shapes`). `json_schema`: the
     endpoint enforces response_format json_schema. `digits`: how digit probabilities are read
-    (`palate.models.digits`).
+    (`palate.models.digits`). `max_tokens_field`: what the limit of a reply is called
+    (None: the newer name for OpenAI's and Azure's own hosts, the older one elsewhere).
     """
 
     # A mistyped setting may be a pasted key: pydantic must not quote it.
@@ -156,6 +157,7 @@ class EndpointSettings(Record):
     max_system: int | None = Field(default=None, ge=1, strict=True)
     json_schema: bool = Field(default=False, strict=True)
     digits: Literal["none", "logprobs", "grammar"] = "none"
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
 
     @field_validator("key_env")
     @classmethod
