@@ -1,7 +1,8 @@
-"""The same calls as a plain aiohttp loop: no records, no retries, no verdicts read.
+"""The same work as a plain aiohttp loop: no records, no retries, no checks.
 
-What an engine is measured against: the conversation grows turn by turn, the judge prompts have
-the size that palate's had, and a semaphore keeps the given number in flight.
+What an engine is measured against: the conversation grows turn by turn, the judge prompts hold it
+and have the size that palate's had, the scores are read from the verdicts, and a semaphore keeps
+the given number in flight.
 
     python -m benchmarks.engine.plain URL TRAJECTORIES TURNS JUDGED IN_FLIGHT SIZES
 """
@@ -43,8 +44,13 @@ async def trajectory(
         "generic": '"G12"',
         "session": '"S11"',
     }
-    prompts = [words[kind] + "j" * sizes[kind] for kind in wanted]
-    await asyncio.gather(*(ask("judge", [{"role": "user", "content": p}]) for p in prompts))
+    spoken = "\n".join(said)
+    prompts = [f"{words[k]}{'r' * (sizes[k] - len(spoken))}\n{spoken}" for k in wanted]
+    verdicts = await asyncio.gather(
+        *(ask("judge", [{"role": "user", "content": prompt}]) for prompt in prompts)
+    )
+    scores = [orjson.loads(verdict) for verdict in verdicts]
+    assert len(scores) == 2 * judged + 1
 
 
 async def main(

@@ -200,18 +200,16 @@ def _message(
     # A reply that was blocked ends the chat; what a simulator said up to a block stays, marked.
     cut: dict[Status, Finish] = {"length": "length", "refused": "refused"}
     finish = cut.get(completion.status, "ok")
-    # model_construct: the values were just made here, and this runs twice a turn.
-    return Message.model_construct(speaker=speaker, text=text, finish=finish, flags=flags)
+    return Message(speaker=speaker, text=text, finish=finish, flags=flags)
 
 
 def _step(
     completions: Sequence[Completion], message: Message | None, ended_by: TrajectoryEnd | None
 ) -> Step:
-    return Step(
-        message,
-        ended_by,
-        usage=sum((c.usage for c in completions), start=Usage()),
-        attempts=sum(c.attempts for c in completions),
-        model=completions[-1].model,
-        latency_s=sum(c.latency_s for c in completions),
-    )
+    last = completions[-1]
+    usage, attempts, latency_s = last.usage, last.attempts, last.latency_s
+    for earlier in completions[:-1]:
+        usage += earlier.usage
+        attempts += earlier.attempts
+        latency_s += earlier.latency_s
+    return Step(message, ended_by, usage, attempts, last.model, latency_s)

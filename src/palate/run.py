@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import itertools
 import time
@@ -257,4 +258,11 @@ def _step_record(key: str, number: int, step: Step) -> Json:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    """Now, to the second."""
+    return _utc(int(time.time()))
+
+
+@functools.lru_cache(maxsize=1)
+def _utc(second: int) -> str:
+    # Written once a second, not once a record.
+    return datetime.fromtimestamp(second, UTC).isoformat()

@@ -55,7 +55,7 @@ def is_blank(text: str) -> bool:
 
 def strip_thinking(text: str) -> Thinking:
     """`text` without its reasoning, and the reasoning."""
-    if _TAG.search(text) is None:
+    if not _may_hold_tags(text) or _TAG.search(text) is None:
         return Thinking(text.strip(_BLANK), "")
     visible: list[str] = []
     reasoning: list[str] = []
@@ -81,6 +81,11 @@ def strip_thinking(text: str) -> Thinking:
         "".join(visible).strip(_BLANK),
         "\n".join(part.strip(_BLANK) for part in reasoning if part.strip(_BLANK)),
     )
+
+
+def _may_hold_tags(text: str) -> bool:
+    """Every tag has one of these; most messages have none, and every message comes by here."""
+    return "<" in text or "[" in text or "◁" in text
 
 
 def _tags(text: str) -> list[_Tag]:

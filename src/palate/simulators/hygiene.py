@@ -79,15 +79,25 @@ def _normal(text: str) -> str:
 
 def _speaks_as(text: str, character: str) -> bool:
     """A line begins with "Name:" (the full name, or its first word), bold or bracketed or not."""
+    if ":" not in text and "：" not in text:
+        return False
+    heading = _heading(character)
+    return heading is not None and heading.search(text) is not None
+
+
+@functools.lru_cache(maxsize=256)
+def _heading(character: str) -> re.Pattern[str] | None:
     words = [word for word in character.split() if word.lower() not in _ARTICLES]
     names = {name for name in (character.strip(), words[0] if words else "") if name}
     if not names:
-        return False
+        return None
     either = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.search(rf"(?im)^[{_BEFORE_NAME}]*(?:{either})[*_\]】]*\s*[:：]", text) is not None
+    return re.compile(rf"(?im)^[{_BEFORE_NAME}]*(?:{either})[*_\]】]*\s*[:：]")
 
 
 def _is_json(text: str) -> bool:
+    if "{" not in text and "[" not in text:
+        return False
     bare = _FENCE.sub("", text.strip()).removesuffix("```").rstrip()
     if _OBJECT.search(bare):
         return True
