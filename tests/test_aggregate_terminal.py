@@ -60,3 +60,12 @@ def test_names_cannot_steer_the_terminal():
     text = printed(scores("[bold]A[/]\x1b[2J\n", [3, 3]))
     assert "[bold]A[/]\ufffd[2J" in text
     assert "\x1b[2J" not in text
+
+
+def test_no_digit_of_a_score_is_cut_off_at_80_columns():
+    rows = [*scores("a name of some twenty-odd", [3, None]), *scores("B", [2, 2])]
+    console = Console(width=80, file=io.StringIO())
+    print_results(aggregate(rows), console)
+    lines = console.file.getvalue().splitlines()
+    assert any("Session" in line for line in lines)
+    assert max(map(len, lines)) <= 80

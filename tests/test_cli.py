@@ -39,6 +39,7 @@ def test_help_loads_nothing_heavy():
         ("simulator", "profile"),
         ("rubric",),
         ("rubric", "show"),
+        ("rubric", "freeze"),
         ("rubric", "verify"),
     ],
 )

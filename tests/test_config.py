@@ -49,6 +49,11 @@ GOOD = textwrap.dedent(
 )
 
 
+@pytest.fixture(autouse=True)
+def _token(monkeypatch):
+    monkeypatch.setenv("RPA_TOKEN", "Bearer token-of-a-test")
+
+
 def written(tmp_path, text):
     (tmp_path / "cards").mkdir(exist_ok=True)
     (tmp_path / "cards" / "k1.json").write_text("{}", "utf-8")
@@ -126,6 +131,12 @@ def test_a_fault_is_one_sentence_with_its_place(tmp_path, monkeypatch, right, wr
     line = next((n for n, row in enumerate(GOOD.splitlines(), 1) if right in row), None)
     assert sentence.replace("{n}", str(line)) in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_an_unset_variable_of_a_header_is_named_before_any_call(tmp_path, monkeypatch):
+    monkeypatch.delenv("RPA_TOKEN")
+    with pytest.raises(InputError, match=r"header Authorization needs .* RPA_TOKEN"):
+        load_study(written(tmp_path, GOOD))
 
 
 def test_a_missing_setting_is_named(tmp_path):

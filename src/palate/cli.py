@@ -134,7 +134,7 @@ def report(run: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 def aggregate(scores: Path, as_json: bool, seed: int) -> None:
-    """Turn scores from anywhere into profiles: the formulas of section 6 alone.
+    """Turn scores from anywhere into profiles: the method's formulas alone.
 
     \b
     SCORES is a CSV with the columns user,card,candidate,repetition,track,reply,score
@@ -178,16 +178,32 @@ def rubric() -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 def rubric_show(path: Path) -> None:
     """Print a frozen rubric for a person to read."""
-    from palate.commands import show_rubric
+    from palate.rubric_commands import show_rubric
 
     show_rubric(path)
+
+
+@rubric.command("freeze")
+@STUDY
+@click.option("--user", required=True, help="The user's id in the study.")
+@click.argument("draft", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace a rubric that is there.")
+def rubric_freeze(study: Path, user: str, draft: Path, force: bool) -> None:
+    """Freeze a DRAFT written by hand as the rubric that STUDY names for a user.
+
+    The user's history is split, and the draft may cite training sessions only. docs/rubrics.md
+    shows what a draft looks like.
+    """
+    from palate.rubric_commands import freeze_rubric
+
+    freeze_rubric(study, user=user, draft=draft, force=force)
 
 
 @rubric.command("verify")
 @STUDY
 def rubric_verify(study: Path) -> None:
     """Check every rubric of a STUDY: its hash, its schema and the turns that it cites."""
-    from palate.commands import verify_rubrics
+    from palate.rubric_commands import verify_rubrics
 
     verify_rubrics(study)
 

@@ -16,7 +16,7 @@ from palate.config import SimulatorSection, Study, load_study
 from palate.errors import InputError, StoreError
 from palate.models.client import Sampling
 from palate.models.pool import Models
-from palate.prepare import Prepared, prepare, prices, simulator_folder
+from palate.prepare import Prepared, prepare, prices, simulator_folder, split_of, user_section
 from palate.progress import ProgressView
 from palate.report.safe import terminal_safe
 from palate.run import Outcome, run
@@ -87,7 +87,7 @@ def report_run(run_folder: Path, *, as_json: bool) -> None:
     """Measure a run folder anew, write its report, and print the results.
 
     Raises:
-        InputError: it is no run folder, or nothing is scored yet.
+        InputError: it is no run folder, or its scores are of two kinds.
     """
     from palate.report.page import write_report
     from palate.report.terminal import print_results
@@ -121,40 +121,6 @@ def aggregate_scores(scores: Path, *, as_json: bool, seed: int) -> None:
         click.echo(results.model_dump_json(indent=2))
     else:
         print_results(results, _console())
-
-
-def show_rubric(path: Path) -> None:
-    """Print a frozen rubric with the turns that each rule cites.
-
-    Raises:
-        RubricError: the file is not a frozen rubric, or was changed.
-    """
-    from palate.rubrics.freeze import read, render
-
-    rubric = read(path)
-    click.echo(terminal_safe(render(rubric, rubric.language, cited=True), lines=True))
-    click.echo(f"sha256 {rubric.sha256}")
-
-
-def verify_rubrics(study: Path) -> None:
-    """Check every rubric of a study against its hash, its schema and its user's history.
-
-    Raises:
-        RubricError: a rubric does not hold.
-        InputError: the study or a history is wrong.
-    """
-    from palate.histories import read as read_history
-    from palate.rubrics.freeze import read, verify_evidence
-
-    loaded = load_study(study)
-    for user in loaded.content.users:
-        rubric = read(loaded.path(user.rubric))
-        if user.history is None:
-            note = "no history in the study, so its evidence was not checked"
-        else:
-            verify_evidence(rubric, read_history(loaded.path(user.history)))
-            note = f"{len(rubric.provenance.training_sessions)} training sessions"
-        click.echo(f"{terminal_safe(user.id)}: {rubric.sha256[:12]} holds; {note}")
 
 
 def _console() -> Console:
@@ -199,28 +165,15 @@ def write_user_profile(study: Path, *, user: str, model: str | None, force: bool
         InputError: no such user, no history, too few sessions, or a profile that is there already.
         ModelError: the model gave no profile.
     """
-    from palate.histories import read as read_history
-    from palate.histories import split, write_split
-
     loaded = load_study(study)
-    section = next((u for u in loaded.content.users if u.id == user), None)
-    if section is None:
-        known = ", ".join(u.id for u in loaded.content.users)
-        raise InputError(f"{loaded.file} has no user {user!r}; its users are {known}")
-    if section.history is None:
-        raise InputError(f'{loaded.file}: user {user} has no history; add history = "…jsonl"')
+    section = user_section(loaded, user)
     writer = model or section.simulator.model
     if writer is None:
         raise InputError(f"{loaded.file}: user {user}: name a simulator.model, or give --model")
     target = simulator_folder(loaded, section) / "profile.json"
     if target.exists() and not force:
         raise InputError(f"{target} is there already; --force writes it anew")
-    parts = split(
-        read_history(loaded.path(section.history), user_id=user),
-        seed=loaded.content.protocol.seed,
-        panel_cards=tuple(path.stem for path in loaded.panel_files()),
-    )
-    write_split(parts, loaded.folder / "splits" / f"{user}.json")
+    _, parts = split_of(loaded, section)
     profile = asyncio.run(_profile(loaded, parts.training, writer, section.simulator))
     save_profile(profile, target)
     click.echo(f"Profile of {user} from {len(parts.training)} training sessions: {target}")

@@ -6,6 +6,7 @@ by environment variable only.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,6 +66,12 @@ class Decoding(Record):
                 raise ValueError(
                     f"the header {name} looks like a secret: put it into an environment variable "
                     f'and write {name} = "env:NAME"'
+                )
+            variable = value.removeprefix("env:").strip()
+            if value.startswith("env:") and not os.environ.get(variable, "").strip():
+                raise ValueError(
+                    f"the header {name} needs the environment variable {variable}, which is not "
+                    "set; export its value under that name"
                 )
         return headers
 

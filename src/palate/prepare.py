@@ -18,6 +18,7 @@ from palate.config import (
     load_study,
 )
 from palate.errors import InputError, RubricError
+from palate.histories import Split, split, write_split
 from palate.histories import read as read_history
 from palate.judging.transcript import Form
 from palate.models.client import Role, Sampling
@@ -142,6 +143,44 @@ def judge_form(study: Study) -> Form:
     if judge.form != "auto":
         return judge.form
     return "digits" if ModelSpec.parse(judge.model).provider == "local" else "json"
+
+
+def user_section(study: Study, user: str) -> UserSection:
+    """The study's entry for `user`.
+
+    Raises:
+        InputError: there is none.
+    """
+    section = next((u for u in study.content.users if u.id == user), None)
+    if section is None:
+        known = ", ".join(u.id for u in study.content.users)
+        raise InputError(f"{study.file} has no user {user!r}; its users are {known}")
+    return section
+
+
+def split_of(study: Study, user: UserSection) -> tuple[tuple[Session, ...], Split]:
+    """A user's sessions and their split, which is recorded below splits/ (paper 3.1).
+
+    Raises:
+        InputError: no history, too few sessions, or the record is of another history or seed.
+    """
+    if user.history is None:
+        raise InputError(
+            f'{study.file}: user {user.id} has no history; add history = "histories/….jsonl"'
+        )
+    sessions = read_history(study.path(user.history), user_id=user.id)
+    parts = split(
+        sessions,
+        seed=study.content.protocol.seed,
+        panel_cards=tuple(path.stem for path in study.panel_files()),
+    )
+    write_split(parts, split_file(study, user.id))
+    return sessions, parts
+
+
+def split_file(study: Study, user: str) -> Path:
+    """Where a user's split is recorded."""
+    return study.folder / "splits" / f"{user}.json"
 
 
 def simulator_folder(study: Study, user: UserSection) -> Path:

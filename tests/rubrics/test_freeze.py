@@ -138,7 +138,7 @@ BROKEN_FILES = {
     "not JSON": ('{"schema": ', "is not valid JSON"),
     "not an object": ("[]", "holds no JSON object"),
     "a key twice": ('{"schema": "palate.rubric/1", "schema": "x"}', "'schema' stands twice"),
-    "no hash": (json.dumps(draft()), "sha256: Field required"),
+    "no hash": (json.dumps(draft()), "a draft that was not frozen yet"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The columns of a profile, and how candidates differ in them (method, section 6).
+"""The columns of a profile, and how candidates differ in them (paper 3.3).
 
 A column is a linear function of the per-user values of the three tracks, so one function serves
 the estimates, every bootstrap draw and the paired differences alike.

@@ -1,4 +1,4 @@
-"""Who is ahead in a column, as far as the panel can tell (method, section 6).
+"""Who is ahead in a column, as far as the panel can tell (paper 3.3).
 
 Candidates meet in pairs, on the cells (user, card, repetition) that both have a score for. A
 candidate's *smallest lead* is its difference to whichever other does best against it. With complete

@@ -158,7 +158,7 @@ class NoiseFloor(Record):
 
 
 class Results(Record):
-    """Everything that section 6 of the method computes from a table of scores."""
+    """Everything that is computed from a table of scores (paper 3.3)."""
 
     candidates: tuple[CandidateResult, ...]
     winners: dict[str, tuple[str, ...]]

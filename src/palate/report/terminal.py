@@ -65,7 +65,7 @@ def shown(text: str) -> str:
 
 def _table(title: str, columns: Iterable[str], names: Iterable[str]) -> Table:
     """`names` fill the first column: it is kept wide enough for any but very long ones."""
-    widest = min(max(map(len, names), default=0), NAME_WIDTH)
+    widest = min(max(map(len, ("Candidate", *names))), NAME_WIDTH)
     table = Table(
         title=Text(title),
         box=box.SIMPLE,
@@ -75,7 +75,8 @@ def _table(title: str, columns: Iterable[str], names: Iterable[str]) -> Table:
     )
     for i, column in enumerate(columns):
         table.add_column(Text(column), justify="right" if i else "left", overflow="fold")
-    table.columns[0].min_width = widest
+    # A fixed width: rich narrows `min_width` first, puts it back, and then crops the last column.
+    table.columns[0].width = widest
     return table
 
 

@@ -114,7 +114,8 @@ def _load(path: Path) -> dict[str, object]:
         content = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_once)
     except OSError as error:
         raise RubricError(
-            f"{path} cannot be read ({error.strerror}); check `rubric` in the study"
+            f"{path} cannot be read ({error.strerror}); check `rubric` in the study, or write one"
+            " (docs/rubrics.md shows how)"
         ) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or a key twice
         raise RubricError(f"{path} is not valid JSON ({error}); correct that place") from error
@@ -141,6 +142,10 @@ def _validated(content: Mapping[str, object], source: str) -> PersonalRubric:
         raise RubricError(
             f"{source}: track is {content.get('track')!r} where 'personal' is needed; only"
             " personal rubrics are frozen files"
+        )
+    if "sha256" not in content:
+        raise RubricError(
+            f"{source} is a draft that was not frozen yet; freeze it with `palate rubric freeze`"
         )
     try:
         rubric = PersonalRubric.model_validate(content)

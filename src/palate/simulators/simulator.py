@@ -3,7 +3,7 @@
 The four conditions of the paper's Table 1 differ in what the prompt holds: *raw* names the two
 sides and how to leave; *prompted* asks for a human's next message; *profile* adds a description of
 the person; *lora* holds none, because style, pace and leaving come from the weights, and needs an
-adapter, which `palate simulator train` makes.
+adapter.
 """
 
 from __future__ import annotations
