@@ -9,7 +9,7 @@ import pytest
 from palate.commands import write_user_profile
 from palate.errors import InputError
 from palate.simulators import read_profile
-from worlds import write_study
+from worlds import write_history, write_study
 
 SESSIONS = 10
 
@@ -19,27 +19,9 @@ def study(tmp_path):
     """Ten sessions on two other cards and two on a panel card; the script writes the profile."""
     folder = write_study(tmp_path, users=("u1",), cards=("k1",), candidates=("A",))
     cards = [*(("x", "y") * (SESSIONS // 2)), "k1", "k1"]
-    lines = [
-        {
-            "session_id": f"s{number}",
-            "user_id": "u1",
-            "card_id": card,
-            "language": "en",
-            "ended_by": "quit",
-            "turns": [
-                {"speaker": "character", "text": "The gate is shut.", "satisfaction": 2},
-                {"speaker": "user", "text": f"Hello {number}"},
-            ],
-        }
-        for number, card in enumerate(cards)
-    ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (folder / "u1.jsonl").write_text(text, "utf-8")
+    write_history(folder, cards)
     entry = {"role": "simulator", "cell": "profile/u1", "turn": 0, "text": "You write short."}
     (folder / "replies.json").write_text(json.dumps([entry]), "utf-8")
-    toml = (folder / "study.toml").read_text("utf-8")
-    toml = toml.replace('id = "u1"', 'id = "u1"\nhistory = "u1.jsonl"')
-    (folder / "study.toml").write_text(toml, "utf-8")
     return folder
 
 

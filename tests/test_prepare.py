@@ -15,7 +15,7 @@ from palate.simulators import Profile, ProfileProvenance, measured, save_profile
 from palate.simulators import freeze as freeze_profile
 from palate.store import differences
 from palate.types import Cell, Session, TrainingSession, Turn
-from worlds import card, personal_rubric, write_study
+from worlds import card, personal_rubric, write_history, write_study
 
 MODEL = "openai:m@http://127.0.0.1:9/v1"
 
@@ -183,23 +183,7 @@ def test_verdicts_are_digits_for_the_embedded_model_unless_the_study_says_otherw
 
 def history(study, *, cards, user="u1"):
     """Three sessions, each of one reply and its reaction, on these cards."""
-    sessions = [
-        {
-            "session_id": f"s{number}",
-            "user_id": user,
-            "card_id": card_id,
-            "language": "en",
-            "ended_by": "quit",
-            "turns": [
-                {"speaker": "character", "text": "The gate is shut.", "satisfaction": 2},
-                {"speaker": "user", "text": f"Hello {number}"},
-            ],
-        }
-        for number, card_id in enumerate(cards)
-    ]
-    lines = "".join(json.dumps(session) + "\n" for session in sessions)
-    (study / "u1.jsonl").write_text(lines, "utf-8")
-    change(study, (SIMULATOR, f"{SIMULATOR}"), ('id = "u1"', 'id = "u1"\nhistory = "u1.jsonl"'))
+    write_history(study, cards, user=user)
     return prepare(study).sessions["u1"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from palate.errors import InputError, RubricError
 from palate.rubric_commands import freeze_rubric, verify_rubrics
 from palate.rubrics.freeze import as_json, freeze, read
-from worlds import personal_rubric, write_study
+from worlds import personal_rubric, write_history, write_study
 
 
 @pytest.fixture
@@ -15,25 +15,7 @@ def study(tmp_path):
     """One user with ten sessions on other cards than the panel's."""
     folder = write_study(tmp_path, users=("u1",), cards=("k1",), candidates=("A",))
     (folder / "replies.json").write_text("[]", "utf-8")
-    lines = [
-        {
-            "session_id": f"s{number}",
-            "user_id": "u1",
-            "card_id": "x",
-            "language": "en",
-            "ended_by": "quit",
-            "turns": [
-                {"speaker": "character", "text": "The gate is shut.", "satisfaction": 2},
-                {"speaker": "user", "text": f"Hello {number}"},
-            ],
-        }
-        for number in range(10)
-    ]
-    (folder / "u1.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines), "utf-8")
-    toml = (folder / "study.toml").read_text("utf-8")
-    entry = 'rubric = "rubrics/u1.json"'
-    changed = toml.replace(entry, f'{entry}\nhistory = "u1.jsonl"')
-    (folder / "study.toml").write_text(changed, "utf-8")
+    write_history(folder, ["x"] * 10)
     (folder / "rubrics" / "u1.json").unlink()
     return folder
 

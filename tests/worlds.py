@@ -158,6 +158,33 @@ def write_study(
     return folder
 
 
+def write_history(study: Path, cards: Sequence[str], *, user: str = "u1") -> None:
+    """A session on each of these cards as the history of the study's user u1.
+
+    Each is one reply and the user's answer, left by choice. `user`: whose sessions they say to be.
+    """
+    sessions = [
+        {
+            "session_id": f"s{number}",
+            "user_id": user,
+            "card_id": card_id,
+            "language": "en",
+            "ended_by": "quit",
+            "turns": [
+                {"speaker": "character", "text": "The gate is shut.", "satisfaction": 2},
+                {"speaker": "user", "text": f"Hello {number}"},
+            ],
+        }
+        for number, card_id in enumerate(cards)
+    ]
+    lines = "".join(json.dumps(session) + "\n" for session in sessions)
+    (study / "u1.jsonl").write_text(lines, "utf-8")
+    toml = (study / "study.toml").read_text("utf-8")
+    changed = toml.replace('id = "u1"', 'id = "u1"\nhistory = "u1.jsonl"')
+    assert changed != toml
+    (study / "study.toml").write_text(changed, "utf-8")
+
+
 @contextlib.contextmanager
 def pure_server(folder: Path, *, delay: float = 0.0, faults: float = 0.0) -> Iterator[PureServer]:
     """The server of `pure_server.py` in a process of its own."""

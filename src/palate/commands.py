@@ -51,7 +51,7 @@ def run_study(
             return 3
         _say(folder.warnings, console)
         if outcome.done:
-            write_results(folder, _console())
+            write_results(folder)
     return _conclude(outcome, path, console)
 
 
@@ -70,7 +70,7 @@ async def _work(
             return await run(prepared, folder, models, limit=limit, observe=view.show)
 
 
-def write_results(folder: RunFolder, console: Console | None = None) -> None:
+def write_results(folder: RunFolder) -> None:
     """Write results.json and report.html of an open run folder, and print the results."""
     from palate.report.page import write_report
     from palate.report.terminal import print_results
@@ -79,8 +79,7 @@ def write_results(folder: RunFolder, console: Console | None = None) -> None:
     measured = measure(folder)
     folder.write_text("results.json", measured.results.model_dump_json(indent=2) + "\n")
     write_report(report_data(folder, measured), folder.path / "report.html")
-    if console is not None:
-        print_results(measured.results, console)
+    print_results(measured.results, _console())
 
 
 def report_run(run_folder: Path, *, as_json: bool) -> None:

@@ -6,21 +6,30 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from palate.errors import StoreError
 
 
-def write_atomically(target: Path, text: str) -> None:
-    """Write to a neighbour and rename, so that a reader never sees half a file."""
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A file that takes `target`'s place when it is complete: a reader never sees half of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with beside.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_atomically(target: Path, text: str) -> None:
+    """Write a whole text as UTF-8, or leave what was there."""
+    with replacing(target) as file:
+        file.write(text.encode())
 
 
 def whole_length(file: Path) -> int:

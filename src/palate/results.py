@@ -38,15 +38,13 @@ from palate.rubrics.shared import load_shared
 from palate.spending import model_uses
 from palate.store import Json, RunReader
 from palate.types import (
+    TRACKS,
     Cell,
     Judgement,
     ScoreRow,
-    Track,
     Trajectory,
     Usage,
 )
-
-TURN_TRACKS: tuple[Track, ...] = ("personal", "generic")
 
 
 class Measured(NamedTuple):
@@ -99,10 +97,9 @@ def cell_records(reader: RunReader) -> Iterator[CellRecord]:
         gathered[failure.cell].failures.append(failure)
     openings: dict[str, str] = manifest["openings"]
     for cell in journal.planned_cells(manifest):
-        record = _cell_record(
+        yield _cell_record(
             cell, gathered.pop(cell.key, _Gathered()), openings[f"{cell.user_id}/{cell.card_id}"]
         )
-        yield record
     if gathered:
         reader.warn(
             f"the journals speak of {len(gathered)} cells that are not of this study, for example "
@@ -172,8 +169,7 @@ def score_rows(record: CellRecord, asked_for: Sequence[Item]) -> list[ScoreRow]:
         if item not in found
     ]
     present = {row.track for row in rows}
-    missing: tuple[Track, ...] = (*TURN_TRACKS, "session")
-    rows += [ScoreRow(*cell, track=t, reply=None, score=None) for t in missing if t not in present]
+    rows += [ScoreRow(*cell, track=t, reply=None, score=None) for t in TRACKS if t not in present]
     return rows
 
 

@@ -76,7 +76,6 @@ def freeze_rubric(study: Path, *, user: str, draft: Path, force: bool) -> None:
     rubric = freeze({**content, "user_id": user, "provenance": provenance})
     verify_evidence(rubric, sessions)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, as_json(rubric))
     except OSError as error:
         raise InputError(f"{target} cannot be written ({error.strerror})") from None

@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from palate.disk import write_atomically
 from palate.errors import InputError
 from palate.histories.split import Split, parts
 from palate.json_input import parsed
@@ -50,10 +51,7 @@ def write_split(split: Split, path: Path) -> None:
                 f"{path} holds another split; what was made from it would no longer verify: remove "
                 "it together with the profile, rubric and adapter of this user to split anew"
             )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(path.name + ".new")
-        beside.write_text(text, "utf-8")
-        beside.replace(path)
+        write_atomically(path, text)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -10,9 +10,7 @@ Cells are read once and written as they come, so the page of a large run needs l
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import IO, Any, NamedTuple
 from markupsafe import Markup
 
 from palate.chat import USER_LEFT
+from palate.disk import replacing
 from palate.errors import StoreError
 from palate.report.data import CellRecord, ReportData
 from palate.report.embedded import cell_block, index_line
@@ -41,7 +40,7 @@ def write_report(data: ReportData, path: Path) -> Path:
         StoreError: the file cannot be written.
     """
     try:
-        with _replacing(path) as file:
+        with replacing(path) as file:
             _write(data, file)
     except OSError as error:
         raise StoreError(
@@ -132,18 +131,3 @@ def _inline(name: str) -> Asset:
     text = asset(name)
     hashed = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Asset(Markup(text), f"'sha256-{hashed}'")  # noqa: S704 - our own file
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes `path`'s place when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

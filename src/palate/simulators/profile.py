@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from palate.disk import write_atomically
 from palate.errors import InputError
 from palate.json_input import parsed
 from palate.language import Language
@@ -64,11 +65,8 @@ def save_profile(profile: Profile, path: Path) -> None:
         InputError: the file cannot be written.
     """
     value = profile.model_dump(mode="json", by_alias=True)
-    beside = path.with_name(path.name + ".new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        beside.replace(path)
+        write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from None
 
