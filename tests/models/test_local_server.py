@@ -89,10 +89,12 @@ async def test_a_warm_slot_answers_as_a_cold_one(server):
     )
     warm = await digits(server, prompt)
     cold_digits = read_digits(cold["choices"][0]["logprobs"], 3, "12345")
-    for one in (first, warm):
+    # Alone, warm differs from cold by 0.012, always. Beside other requests it depends on the batch
+    # (0.010 to 0.023 seen); the answer to another prompt is 0.04 to 0.14 away.
+    for one, noise in ((first, 0.035), (warm, 0.02)):
         assert one[0] == cold["choices"][0]["message"]["content"]
         for got, expected in zip(one[1], cold_digits, strict=True):
-            assert got == pytest.approx(expected, abs=0.02)
+            assert got == pytest.approx(expected, abs=noise)
 
 
 @needs_model
