@@ -105,3 +105,33 @@ def as_seen_by(side: Speaker, opening: str, messages: Sequence[Message]) -> tupl
     if opening:
         seen.insert(0, ChatMessage("assistant" if side == "character" else "user", opening))
     return tuple(seen)
+
+
+class Insertion(NamedTuple):
+    """A message put among those of a chat: `after` of them follow it, 0: it comes last."""
+
+    after: int
+    message: ChatMessage
+
+
+class Told(NamedTuple):
+    """All that one side is told besides the conversation, at one moment of it."""
+
+    system: str = ""
+    after_history: str = ""
+    inserted: tuple[Insertion, ...] = ()
+
+
+def told_messages(told: Told, history: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """The prompt: the system text, the conversation with what is put into it, the last word.
+
+    What belongs before more messages than there are comes before the oldest.
+    """
+    before = (ChatMessage("system", told.system),) if told.system else ()
+    after = (ChatMessage("system", told.after_history),) if told.after_history else ()
+    among: list[ChatMessage] = []
+    for place in range(len(history) + 1):
+        here = len(history) - place
+        among += [m for n, m in told.inserted if n == here or (place == 0 and n > here)]
+        among += history[place : place + 1]
+    return (*before, *among, *after)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from palate import toml_input
+from palate.cards import library
 from palate.errors import InputError
 from palate.models.credentials import check_written
 from palate.models.spec import EndpointSettings, ModelSpec, Price, missing_key, settings_for
@@ -25,7 +26,7 @@ _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNOREC
 
 
 class StudySection(Record):
-    """[study]: its name and the panel of cards, as paths or globs."""
+    """[study]: its name and the panel of cards, as paths, globs or `library:PATTERN`."""
 
     name: str
     panel: tuple[str, ...] = Field(min_length=1)
@@ -216,6 +217,8 @@ class Study(Record):
         return tuple(found.values())
 
     def _matches(self, pattern: str) -> Sequence[Path]:
+        if pattern.startswith(library.PREFIX):
+            return library.matching(pattern.removeprefix(library.PREFIX))
         relative = Path(pattern)
         base = Path(relative.anchor) if relative.is_absolute() else self.folder
         try:

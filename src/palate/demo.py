@@ -1,21 +1,49 @@
-"""The sample study, written out so that a newcomer has something to run and to change."""
+"""The sample studies, written out so that a newcomer has something to run and to change."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from importlib import resources
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from palate.errors import InputError, StoreError
 
-# Read by a person, never by an induction: it says what the synthetic users like.
-_NOT_COPIED = {"__init__.py", "__pycache__", "tastes.md"}
+SAMPLES_FOLDER = Path(__file__).resolve().parent / "sample"
 
 
-def write_sample(folder: Path) -> None:
-    """Copy the sample study into `folder`, which must be new or empty.
+class Sample(NamedTuple):
+    """A sample study: a folder of the package, completed by histories and library cards.
+
+    `sessions` is how many of each user's sessions are taken, from the first; None takes all.
+    `cards` are copied into the study's cards folder; a panel of the library needs no copy.
+    """
+
+    folder: str
+    users: tuple[str, ...]
+    sessions: int | None
+    cards: tuple[str, ...] = ()
+
+
+SAMPLES = {
+    "demo": Sample(
+        "demo",
+        users=("synthetic-ines", "synthetic-oskar"),
+        sessions=8,
+        cards=("desmond-pike-en", "nkechi-sund-en", "teodora-visk-en"),
+    ),
+    "en": Sample("en", ("synthetic-ines", "synthetic-oskar", "synthetic-tamsin"), sessions=None),
+    "zh": Sample("zh", ("synthetic-doudou", "synthetic-zhenru"), sessions=None),
+}
+
+
+def write_sample(folder: Path, name: str = "demo") -> None:
+    """Write the sample study `name` into `folder`, which must be new or empty.
+
+    The key to the synthetic users' tastes stays behind: no induction may read it.
 
     Raises:
         InputError: something is there already; nothing of it is touched.
@@ -23,18 +51,11 @@ def write_sample(folder: Path) -> None:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not empty; name a new folder, so that nothing is lost")
-    beside = folder.absolute().with_name(f".{folder.name}.part")
-    try:
-        shutil.rmtree(beside, ignore_errors=True)
-        with resources.as_file(resources.files("palate") / "sample") as sample:
-            shutil.copytree(sample, beside, ignore=lambda _, names: _NOT_COPIED & set(names))
-        if folder.exists():
-            folder.rmdir()
-        beside.rename(folder)
-    except OSError as error:
-        raise StoreError(f"cannot write to {folder}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with _writing(folder) as beside:
+        sample = SAMPLES[name]
+        shutil.copytree(SAMPLES_FOLDER / sample.folder, beside)
+        _write_histories(sample, beside / "histories")
+        _write_cards(sample, beside / "cards")
 
 
 def run_demo(folder: Path) -> int:
@@ -54,3 +75,35 @@ def run_demo(folder: Path) -> int:
         "the judge too: what follows shows that the machinery works, not who is better."
     )
     return run_study(folder, out=None, limit=None, max_concurrency=None)
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder` that takes its place when all was written."""
+    beside = folder.absolute().with_name(f".{folder.name}.part")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        yield beside
+        if folder.exists():
+            folder.rmdir()
+        beside.rename(folder)
+    except OSError as error:
+        raise StoreError(f"cannot write to {folder}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write_histories(sample: Sample, folder: Path) -> None:
+    folder.mkdir()
+    for user in sample.users:
+        lines = (SAMPLES_FOLDER / "histories" / f"{user}.jsonl").read_bytes().splitlines(True)
+        (folder / f"{user}.jsonl").write_bytes(b"".join(lines[: sample.sessions]))
+
+
+def _write_cards(sample: Sample, folder: Path) -> None:
+    from palate.cards import library
+
+    folder.mkdir()
+    for name in sample.cards:
+        [path] = library.matching(name)
+        shutil.copyfile(path, folder / path.name)

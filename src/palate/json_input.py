@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 from palate.errors import InputError
+
+# Where half of a surrogate pair may stand in UTF-8; a whole pair of escapes is found too.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 def parsed(raw: bytes, where: str) -> object:
@@ -17,15 +21,25 @@ def parsed(raw: bytes, where: str) -> object:
     """
     try:
         value: object = json.loads(raw)
-        text = json.dumps(value, ensure_ascii=False)
+        if json.detect_encoding(raw).startswith("utf-8") and not _HALF.search(raw):
+            return value
+        return _mended(value)
     except RecursionError:
         raise InputError(f"{where} is nested too deeply; check that it is the right file") from None
     except ValueError as error:  # wrong JSON, wrong encoding, a number without end
         raise InputError(f"{where} is not JSON in UTF-8: {error}") from None
-    if text.isascii():
+
+
+def _mended(value: object) -> object:
+    """`value` with each half of a pair replaced; text is copied only where one is found."""
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    if not isinstance(value, str) or value.isascii():
         return value
     try:
-        text.encode()
+        value.encode()
     except UnicodeEncodeError:
-        value = json.loads(text.encode(errors="replace"))
+        return value.encode(errors="replace").decode()
     return value

@@ -6,10 +6,13 @@ named; so results of two studies, or of two versions of a prompt, are never mixe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from palate import __version__, cards
 from palate.config import CandidateSection, JudgeSection, SimulatorSection, UserSection
 from palate.judging.fingerprint import fingerprint
 from palate.judging.questions import prompt_digest, sheet
+from palate.judging.transcript import card_text
 from palate.models import shapes
 from palate.models.client import Role
 from palate.models.spec import ModelSpec, settings_for
@@ -18,7 +21,7 @@ from palate.prompts import load
 from palate.roleplay import ATTEMPTS_AT_A_MESSAGE
 from palate.rubrics.shared import load_shared
 from palate.store import Json
-from palate.types import TRACKS, digest
+from palate.types import TRACKS, Card, Cell, digest
 
 # Endpoint settings that change what is sent or read; the others only change how fast.
 SHAPING = ("system_role", "first_role", "alternate", "max_system", "json_schema", "digits")
@@ -38,7 +41,7 @@ def settings(prepared: Prepared) -> Json:
         },
         "users": {user.id: _described_user(prepared, user) for user in content.users},
         "candidates": {c.name: _described_candidate(prepared, c) for c in content.candidates},
-        "cards": {id_: {"sha256": card.digest()} for id_, card in prepared.cards.items()},
+        "cards": {id_: _described_card(prepared, card) for id_, card in prepared.cards.items()},
         "rubrics": {
             f"{track}_sha256": load_shared(track).digest() for track in ("generic", "session")
         },
@@ -57,17 +60,42 @@ def about(prepared: Prepared, *, run_id: str, created_at: str) -> Json:
             id_: {"name": cards.nickname(card), "language": card.language}
             for id_, card in prepared.cards.items()
         },
-        "openings": {
-            f"{user.id}/{id_}": cards.opening(card, user_name=user.name)
-            for user in content.users
-            for id_, card in prepared.cards.items()
-        },
+        "openings": dict(_openings(prepared)),
         "message_forms": {c.name: _message_form(prepared, c) for c in content.candidates},
         "prices": {
             model: price.model_dump(mode="json") for model, price in prices(prepared.study).items()
         },
         "warnings": list(prepared.warnings()),
     }
+
+
+def _openings(prepared: Prepared) -> Iterator[tuple[str, str]]:
+    """By USER/CARD; of a card with dice also by USER/CARD/REPETITION, as its cells have them."""
+    protocol = prepared.study.content.protocol
+    for user in prepared.study.content.users:
+        for id_, card in prepared.cards.items():
+            yield f"{user.id}/{id_}", cards.opening(card, user_name=user.name)
+            if cards.draws_from_dice(card):
+                for number in range(1, protocol.repetitions + 1):
+                    cell = Cell(user.id, id_, "", number)  # candidates share their openings
+                    dice = cards.dice(card, seed=protocol.seed, cell=cell)
+                    yield (
+                        f"{user.id}/{id_}/{number}",
+                        cards.opening(card, user_name=user.name, dice=dice),
+                    )
+
+
+def _described_card(prepared: Prepared, card: Card) -> Json:
+    """A card's digest; of a lorebook and of dice also what our rules for them make of it."""
+    described: Json = {"sha256": card.digest()}
+    lore = cards.known_lore(card)
+    if lore:
+        shown = card_text(card, "session", judge_form(prepared.study), lore)
+        described |= {"lore_rules": cards.LORE_RULES, "lore_sha256": digest(shown)}
+    if cards.draws_from_dice(card):
+        # Of the draw that belongs to no cell: it changes with the text and the rule alone.
+        described["opening_sha256"] = digest(cards.opening(card))
+    return described
 
 
 def _described_user(prepared: Prepared, user: UserSection) -> Json:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from palate import cards
 from palate.judging.tracks import judge, wanted
+from palate.language import CHARACTERS_A_TOKEN, tokens
 from palate.models.client import Completion, Model, Request, Role
 from palate.models.spec import Price
 from palate.prepare import Prepared, prepare, prices
@@ -34,9 +35,9 @@ USER_TOKENS = 40
 REPLY_TOKENS = 150
 # A verdict in JSON with a short reason a dimension; digits take one token each.
 VERDICT_TOKENS = {"personal": 80, "generic": 350, "session": 400}
-CHARACTERS_A_TOKEN = 4.0  # of Latin text; a CJK character counts as one token
-
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_ABOUT_LORE = (
+    "of lorebooks, entries that a chat must bring in are not counted; they make it dearer",
+)
 
 
 class ModelForecast(Record):
@@ -61,12 +62,6 @@ class Forecast(Record):
     models: tuple[ModelForecast, ...]
     unpriced: tuple[str, ...]
     assumptions: tuple[str, ...]
-
-
-def tokens(text: str) -> int:
-    """Roughly how many tokens `text` is, for any current tokenizer; within a third or so."""
-    wide = len(_CJK.findall(text))
-    return round(wide + (len(text) - wide) / CHARACTERS_A_TOKEN)
 
 
 def estimate(study: Path, *, limit: int | None = None) -> Forecast:
@@ -103,6 +98,7 @@ class _Counter:
         self.user = ""
         self.calls: dict[tuple[Role, str], int] = defaultdict(int)
         self.usage: dict[tuple[Role, str], Usage] = defaultdict(Usage)
+        self.has_lore = any(map(cards.known_lore, prepared.cards.values()))
         self.user_tokens = {user: _mean_message(prepared, user) for user in prepared.rubrics}
 
     def open(
@@ -163,6 +159,7 @@ class _Counter:
             models=models,
             unpriced=tuple(sorted({m.model for m in models if m.cost is None})),
             assumptions=(
+                *(_ABOUT_LORE if self.has_lore else ()),
                 "every chat runs to the depth limit; quitting makes it cheaper",
                 f"a user's message has their history's mean length, or {USER_TOKENS} tokens; a "
                 f"reply has {REPLY_TOKENS} tokens or its limit",

@@ -110,6 +110,7 @@ def prepare(path: Path) -> Prepared:
     )
     for card in prepared.cards.values():
         cards.opening(card)
+        cards.known_lore(card)
         for prompt in prepared.own_prompts.values():
             cards.candidate_prompt(card, prompt=prompt)
     return prepared

@@ -97,9 +97,9 @@ def cell_records(reader: RunReader) -> Iterator[CellRecord]:
         gathered[failure.cell].failures.append(failure)
     openings: dict[str, str] = manifest["openings"]
     for cell in journal.planned_cells(manifest):
-        yield _cell_record(
-            cell, gathered.pop(cell.key, _Gathered()), openings[f"{cell.user_id}/{cell.card_id}"]
-        )
+        pair = f"{cell.user_id}/{cell.card_id}"
+        opening = openings.get(f"{pair}/{cell.repetition}", openings[pair])  # of a card with dice
+        yield _cell_record(cell, gathered.pop(cell.key, _Gathered()), opening)
     if gathered:
         reader.warn(
             f"the journals speak of {len(gathered)} cells that are not of this study, for example "

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from palate.chat import as_seen_by, read_user
+from palate.chat import Told, as_seen_by, read_user, told_messages
 from palate.models.client import (
     ChatMessage,
     Completion,
@@ -28,6 +28,8 @@ from palate.types import Cell, Finish, Message, Speaker, Trajectory, TrajectoryE
 # An empty message is asked for this many times in all before the session ends for it [choice].
 ATTEMPTS_AT_A_MESSAGE = 3
 
+Tells = Callable[[Sequence[Message]], Told]
+
 
 @dataclass(frozen=True, slots=True)
 class Seat:
@@ -36,7 +38,9 @@ class Seat:
     `after_history` is a card's post-history instruction, sent last. `seeded`: give each call a
     seed of its own, derived from the cell and the turn (for endpoints that honour it).
     `gets_session`: it is told the session id. `remembers`: a service that keeps the chat itself;
-    of the conversation it gets only the message it has not seen.
+    of the conversation it gets only the message it has not seen. `tells`: for a card that says
+    other things as the chat goes on, what is told for the next message, in place of `system` and
+    `after_history`: a function of the messages so far alone, so that a resumed chat agrees.
     """
 
     model: Model
@@ -46,6 +50,7 @@ class Seat:
     seeded: bool = False
     gets_session: bool = False
     remembers: bool = False
+    tells: Tells | None = None
 
 
 class Step(NamedTuple):
@@ -160,10 +165,14 @@ async def _ask(table: Table, side: Speaker, messages: list[Message]) -> list[Com
 def _prompt(
     seat: Seat, side: Speaker, opening: str, messages: Sequence[Message]
 ) -> tuple[ChatMessage, ...]:
+    history = as_seen_by(side, opening, messages)
+    if seat.remembers:
+        history = history[-1:]
+    if seat.tells is not None:
+        return told_messages(seat.tells(messages), history)
     before = (ChatMessage("system", seat.system),) if seat.system else ()
     after = (ChatMessage("system", seat.after_history),) if seat.after_history else ()
-    history = as_seen_by(side, opening, messages)
-    return before + (history[-1:] if seat.remembers else history) + after
+    return before + history + after
 
 
 def _request(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from palate import cards
 from palate.config import CandidateSection
@@ -39,6 +39,13 @@ class OpensModels(Protocol):
         ...
 
 
+class _Shown(NamedTuple):
+    """A card as a judge is shown it."""
+
+    card: Card
+    lore: tuple[str, ...]
+
+
 class Seats:
     """The seats of a study's cells; models are opened and prompts written once."""
 
@@ -67,9 +74,10 @@ class Seats:
         self._rubrics = {
             user: Rubrics(rubric, generic, session) for user, rubric in prepared.rubrics.items()
         }
-        self._filled_cards: dict[tuple[str, str], Card] = {}
-        self._simulator_seats: dict[tuple[str, str], Seat] = {}
-        self._candidate_seats: dict[tuple[str, str, str], Seat] = {}
+        self._with_dice = {id_ for id_, c in prepared.cards.items() if cards.draws_from_dice(c)}
+        self._shown_cards: dict[tuple[str, str, cards.Dice], _Shown] = {}
+        self._simulator_seats: dict[tuple[str, str, cards.Dice], Seat] = {}
+        self._candidate_seats: dict[tuple[str, str, str, cards.Dice], Seat] = {}
 
     def table(self, cell: Cell) -> Table:
         """Everything that `cell` is played with."""
@@ -82,7 +90,9 @@ class Seats:
 
         return Table(
             cell=cell,
-            opening=cards.opening(card, user_name=self._users[cell.user_id].name),
+            opening=cards.opening(
+                card, user_name=self._users[cell.user_id].name, dice=self._dice(cell)
+            ),
             simulator=self._simulator_seat(cell),
             candidate=self._candidate_seat(cell),
             depth_limit=protocol.depth_limit,
@@ -95,14 +105,23 @@ class Seats:
     def subject(self, trajectory: Trajectory) -> Subject:
         """A finished trajectory with all that a judge is shown of its card and its user."""
         cell = trajectory.cell
-        key = (cell.user_id, cell.card_id)
-        if key not in self._filled_cards:
-            card = self._prepared.cards[cell.card_id]
-            self._filled_cards[key] = _with_names(card, self._users[cell.user_id].name)
-        return Subject(trajectory, self._filled_cards[key], self._rubrics[cell.user_id])
+        dice = self._dice(cell)
+        key = (cell.user_id, cell.card_id, dice)
+        if key not in self._shown_cards:
+            card, name = self._prepared.cards[cell.card_id], self._users[cell.user_id].name
+            lore = cards.known_lore(card, user_name=name, dice=dice)
+            self._shown_cards[key] = _Shown(_with_names(card, name, dice), lore)
+        shown = self._shown_cards[key]
+        return Subject(trajectory, shown.card, self._rubrics[cell.user_id], shown.lore)
+
+    def _dice(self, cell: Cell) -> cards.Dice:
+        if cell.card_id not in self._with_dice:
+            return cards.NO_DICE  # one for all cells: they share seats and prompts
+        seed = self._prepared.study.content.protocol.seed
+        return cards.dice(self._prepared.cards[cell.card_id], seed=seed, cell=cell)
 
     def _simulator_seat(self, cell: Cell) -> Seat:
-        key = (cell.user_id, cell.card_id)
+        key = (cell.user_id, cell.card_id, self._dice(cell))
         if key not in self._simulator_seats:
             self._simulator_seats[key] = self._new_simulator_seat(cell)
         return self._simulator_seats[key]
@@ -110,7 +129,7 @@ class Seats:
     def _new_simulator_seat(self, cell: Cell) -> Seat:
         simulator = self._prepared.simulators[cell.user_id]
         card = self._prepared.cards[cell.card_id]
-        scene = cards.scene(card, user_name=self._users[cell.user_id].name)
+        scene = cards.scene(card, user_name=self._users[cell.user_id].name, dice=self._dice(cell))
         return Seat(
             model=self._models["user", cell.user_id],
             sampling=simulator.sampling,
@@ -119,20 +138,19 @@ class Seats:
         )
 
     def _candidate_seat(self, cell: Cell) -> Seat:
-        key = (cell.candidate, cell.card_id, cell.user_id)
+        key = (cell.candidate, cell.card_id, cell.user_id, self._dice(cell))
         if key not in self._candidate_seats:
             self._candidate_seats[key] = self._new_candidate_seat(cell)
         return self._candidate_seats[key]
 
     def _new_candidate_seat(self, cell: Cell) -> Seat:
         candidate = self._candidates[cell.candidate]
-        system, after = "", None
+        system, after, tells = "", None, None
         if candidate.prompt != "none":
-            system, after = cards.candidate_prompt(
-                self._prepared.cards[cell.card_id],
-                user_name=self._users[cell.user_id].name,
-                prompt=self._prepared.own_prompts.get(candidate.name),
-            )
+            card, name = self._prepared.cards[cell.card_id], self._users[cell.user_id].name
+            own, dice = self._prepared.own_prompts.get(candidate.name), self._dice(cell)
+            system, after = cards.candidate_prompt(card, user_name=name, prompt=own, dice=dice)
+            tells = cards.tells(card, user_name=name, prompt=own, dice=dice)
         return Seat(
             model=self._models["candidate", candidate.name],
             sampling=sampling("candidate", candidate),
@@ -142,6 +160,7 @@ class Seats:
             gets_session=_session_header(candidate) is not None
             or candidate.session_field is not None,
             remembers=candidate.sends == "last",
+            tells=tells,
         )
 
 
@@ -166,12 +185,14 @@ def _takes_seeds(model: str) -> bool:
     return ModelSpec.parse(model).provider == "local"
 
 
-def _with_names(card: Card, user_name: str | None) -> Card:
+def _with_names(card: Card, user_name: str | None, dice: cards.Dice) -> Card:
     """The card as a judge reads it: {{char}} and {{user}} filled in everywhere."""
     user = user_name or cards.NEUTRAL_NAME[card.language]
     texts = ("persona", "personality", "scenario", "opening", "example_dialogue", "system_prompt")
     filled = {
-        name: cards.filled(getattr(card, name), char=cards.nickname(card), user=user)
+        name: cards.filled(
+            getattr(card, name), char=cards.nickname(card), user=user, dice=dice, place=name
+        )
         for name in texts
     }
     return card.model_copy(update={**filled, "name": cards.nickname(card)})

@@ -1,7 +1,8 @@
-"""Character cards from JSON: V1 (flat), V2 and V3 of the SillyTavern formats.
+"""Character cards: V1 (flat), V2 and V3 of the SillyTavern formats, whatever carries them.
 
-Real cards have nulls, blank openings, lists where text belongs and text where lists belong. What
-has one reading is read; the rest is refused in a sentence. Nothing is made up: a card without an
+Flat cards may have the field names of Pygmalion and oobabooga (`palate.cards.oobabooga`). Real
+cards have nulls, blank openings, lists where text belongs and text where lists belong. What has
+one reading is read; the rest is refused in a sentence. Nothing is made up: a card without an
 opening has none.
 """
 
@@ -12,13 +13,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from palate import language
+from palate.cards import lorebook, oobabooga
+from palate.cards.bounds import MAX_BYTES, object_in
+from palate.cards.carriers import Carrier, contents
 from palate.cards.macros import filled, is_blank, unknown
 from palate.errors import InputError
-from palate.json_input import parsed
 from palate.types import Card
 
-MAX_BYTES = 8 * 1024 * 1024  # a card with a large lorebook has two
-_PNG = b"\x89PNG"
+__all__ = [
+    "MAX_BYTES",
+    "Loaded",
+    "Opening",
+    "from_json",
+    "load",
+    "nickname",
+    "openings",
+    "read",
+    "warnings",
+]
+
 _FIELDS = {
     "persona": "description",
     "personality": "personality",
@@ -29,6 +42,7 @@ _FIELDS = {
 }
 _GREETINGS = ("first_mes", "alternate_greetings")
 _NEWEST = 3.0
+_TELLING = 100_000  # characters that the language is told from; counting takes memory
 
 
 class Opening(NamedTuple):
@@ -41,13 +55,33 @@ class Opening(NamedTuple):
     text: str
 
 
-def read(path: Path) -> Card:
-    """The card in a file; its id is the file's name without the ending.
+class Loaded(NamedTuple):
+    """A card, what a person who imports it should know, and the kind of file it came in.
+
+    `warnings` are those of the file (a damaged copy, a wrong checksum) and then of the card.
+    """
+
+    card: Card
+    warnings: tuple[str, ...]
+    carrier: Carrier
+
+
+def load(path: Path) -> Loaded:
+    """The card in a JSON, PNG, APNG, CHARX or YAML file, told by its content.
+
+    The card's id is the file's name without the ending. Where a picture holds several copies, a
+    damaged one gives way to the next with a warning.
 
     Raises:
-        InputError: the file is missing, too large, not JSON or not a card.
+        InputError: the file is missing, no file, too large, damaged or not a card.
     """
-    return from_json(_parsed(_bytes(path), path), card_id=path.stem, where=str(path))
+    found = _found(path)
+    return found._replace(warnings=(*found.warnings, *warnings(found.card)))
+
+
+def read(path: Path) -> Card:
+    """The card in a file, without its warnings; see `load`."""
+    return _found(path).card
 
 
 def from_json(value: object, *, card_id: str, where: str) -> Card:
@@ -98,15 +132,37 @@ def warnings(card: Card) -> tuple[str, ...]:
         found.append(f"card {card.id} has no name; it is called {card.name!r}, after its file")
     if not openings(card):
         found.append(f"card {card.id} has no opening; a run needs one")
-    macros = unknown("\n".join([*_all_texts(card), *(o.text for o in openings(card))]))
+    lore = lorebook.checked(card)
+    texts = [*_all_texts(card), *(o.text for o in openings(card)), *lore.texts]
+    macros = dict.fromkeys(macro for text in texts for macro in unknown(text))
     if macros:
         found.append(f"card {card.id} uses macros that stay as they are: {', '.join(macros)}")
-    if body.get("character_book"):
-        found.append(f"card {card.id} has a lorebook, which the candidate's prompt does not use")
+    found += lore.notices
     version = card.original.get("spec_version")
     if isinstance(version, str) and _is_newer(version):
-        found.append(f"card {card.id} has version {version}, newer than what palate knows (3.0)")
+        found.append(
+            f"card {card.id} has version {version[:20]}, newer than what palate knows (3.0)"
+        )
     return tuple(found)
+
+
+def _found(path: Path) -> Loaded:
+    """The first copy that reads, with the file's warnings alone."""
+    carried = contents(path)
+    notes = list(carried.notes)
+    refused: InputError | None = None
+    for copy in carried.copies:
+        try:
+            value = object_in(copy.text, copy.where)
+            card = from_json(value, card_id=path.stem, where=copy.where)
+        except InputError as error:
+            refused = refused or error
+            continue
+        if refused:
+            notes.append(f"{refused}; another copy of the card is used: {copy.where}")
+        return Loaded(card, tuple(notes), carried.carrier)
+    assert refused is not None  # contents() gives at least one copy
+    raise refused
 
 
 def _is_newer(version: str) -> bool:
@@ -120,33 +176,10 @@ def _all_texts(card: Card) -> list[str]:
     return [getattr(card, field) for field in _FIELDS]
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for without end
-            raise InputError(f"{path} cannot be read as a card: it is no file")
-        if path.exists() and path.stat().st_size > MAX_BYTES:
-            raise InputError(
-                f"{path} is larger than {MAX_BYTES // 1024**2} MB, which no card needs; "
-                "check that it is a character card"
-            )
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist; check the path of the card") from None
-    except OSError as error:
-        reason = error.strerror or "it is not readable"
-        raise InputError(f"{path} cannot be read as a card: {reason}") from None
-
-
-def _parsed(raw: bytes, path: Path) -> object:
-    if raw.startswith(_PNG):
-        raise InputError(f"{path} is a picture; export the card as JSON, the carrier read so far")
-    return parsed(raw, str(path))
-
-
 def _body(value: Mapping[str, object]) -> Mapping[str, object]:
-    """The fields of the card: under "data" since V2, at the top in V1."""
+    """The fields of the card: under "data" since V2, at the top in V1 and its relatives."""
     data = value.get("data")
-    return data if isinstance(data, dict) else value
+    return data if isinstance(data, dict) else oobabooga.standard(value)
 
 
 def _text(body: Mapping[str, object], key: str, where: str) -> str:
@@ -186,11 +219,12 @@ def _language(
 ) -> language.Language:
     tag = _own_extension(body).get("language")
     if tag is None:
-        return language.of_text(filled("\n".join(texts.values()), char="", user=""))
+        text = "\n".join(texts.values())[:_TELLING]
+        return language.of_text(filled(text, char="", user=""))
     found = language.named(tag) if isinstance(tag, str) else None
     if found is None:
         raise InputError(
-            f"{where}: extensions.palate.language is {tag!r}, but cards are judged in "
+            f"{where}: extensions.palate.language is {str(tag)[:40]!r}, but cards are judged in "
             '"en" or "zh" only'
         )
     return found

@@ -1,17 +1,20 @@
 """What each side is told of a card: the candidate everything, the user name and scene only.
 
 The order is that of the card formats: instructions (the card's system prompt replaces ours, and
-{{original}} in it stands for ours), then the character; post-history instructions come after the
-conversation, which is the caller's to place.
+{{original}} in it stands for ours), then the character, with the lorebook's entries where they
+belong; post-history instructions come after the conversation. `palate.cards.telling` says which
+entries there are, and when.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from palate.cards.entries import Position
 from palate.cards.files import nickname, openings
-from palate.cards.macros import filled, is_blank
+from palate.cards.macros import Dice, filled, is_blank
 from palate.errors import InputError
 from palate.prompts import Prompt, load, placeholders
 from palate.types import Card, Scene
@@ -19,58 +22,69 @@ from palate.types import Card, Scene
 # A name that reads well wherever {{user}} stands, and tells nothing of the person [choice].
 NEUTRAL_NAME = {"en": "Alex", "zh": "小安"}
 
-_ORIGINAL = re.compile(r"\{\{\s*original\s*\}\}", re.IGNORECASE)
+Lore = Mapping[Position, Sequence[str]]
+
+NO_DICE = Dice()
+NO_LORE: Lore = {}
 _START = re.compile(r"<\s*start\s*>", re.IGNORECASE)
 
 
-class CandidatePrompt(NamedTuple):
-    """What the candidate is told before and after the conversation."""
+class Filler(NamedTuple):
+    """What stands for the macros of a card in one chat."""
 
-    system: str
-    post_history: str | None
+    char: str
+    user: str
+    dice: Dice
 
-
-def candidate_prompt(
-    card: Card, *, user_name: str | None = None, prompt: Prompt | None = None
-) -> CandidatePrompt:
-    """The candidate's instructions and its character (paper 3.2).
-
-    `prompt` is a candidate's own prompt file, with any of <<card>> (all card text), <<name>>,
-    <<scenario>> and <<user>>; it takes the place of our instructions and the card's.
-
-    Raises:
-        InputError: `prompt` has another placeholder.
-    """
-    user = user_name or NEUTRAL_NAME[card.language]
-    system = _standard(card, user) if prompt is None else _own(card, user, prompt)
-    after = _filled(card, card.post_history_instructions, user)
-    return CandidatePrompt(system, None if is_blank(after) else after)
+    def fill(self, text: str, place: str, *, original: str = "") -> str:
+        """The text, trimmed; `place` is the name of its field."""
+        whole = filled(
+            text, char=self.char, user=self.user, original=original, dice=self.dice, place=place
+        )
+        return whole.strip()
 
 
-def card_text(card: Card, *, user_name: str | None = None) -> str:
+def filler(card: Card, user_name: str | None, dice: Dice = NO_DICE) -> Filler:
+    """The names of a chat with `card`; without `user_name`, a neutral one."""
+    return Filler(nickname(card), user_name or NEUTRAL_NAME[card.language], dice)
+
+
+def card_text(
+    card: Card, *, user_name: str | None = None, dice: Dice = NO_DICE, lore: Lore = NO_LORE
+) -> str:
     """All that the card says about the character, in sections; blank ones are left out."""
-    user = user_name or NEUTRAL_NAME[card.language]
-    return load("candidate_card", card.language).fill_present(
+    fill = filler(card, user_name, dice).fill
+
+    def section(own: str, before: Position | None, after: Position) -> str:
+        first = lore.get(before, ()) if before else ()
+        return _paragraphs([*first, own, *lore.get(after, ())])
+
+    text = load("candidate_card", card.language).fill_present(
         name=nickname(card),
-        persona=_filled(card, card.persona, user),
-        personality=_filled(card, card.personality, user),
-        scenario=_filled(card, card.scenario, user),
-        example_dialogue=_filled(card, _examples(card.example_dialogue), user),
+        persona=section(fill(card.persona, "persona"), "before_desc", "after_desc"),
+        personality=section(fill(card.personality, "personality"), None, "personality"),
+        scenario=section(fill(card.scenario, "scenario"), None, "scenario"),
+        example_dialogue=section(
+            fill(_examples(card.example_dialogue), "example_dialogue"),
+            "before_examples",
+            "after_examples",
+        ),
     )
+    return _paragraphs([*lore.get("before_char", ()), text, *lore.get("after_char", ())])
 
 
-def scene(card: Card, *, user_name: str | None = None) -> Scene:
+def scene(card: Card, *, user_name: str | None = None, dice: Dice = NO_DICE) -> Scene:
     """What a user sees of a card besides its opening: name and scenario (docs: method, 2)."""
-    user = user_name or NEUTRAL_NAME[card.language]
+    names = filler(card, user_name, dice)
     return Scene(
         language=card.language,
-        character=nickname(card),
-        scenario=_filled(card, card.scenario, user),
-        user=user,
+        character=names.char,
+        scenario=names.fill(card.scenario, "scenario"),
+        user=names.user,
     )
 
 
-def opening(card: Card, *, user_name: str | None = None) -> str:
+def opening(card: Card, *, user_name: str | None = None, dice: Dice = NO_DICE) -> str:
     """The message that a chat begins with, names put in.
 
     Raises:
@@ -82,25 +96,47 @@ def opening(card: Card, *, user_name: str | None = None) -> str:
             f"card {card.id} has no opening; write a first message into the card, or take the "
             "card off the panel"
         )
-    return _filled(card, offered[0].text, user_name or NEUTRAL_NAME[card.language])
+    return filler(card, user_name, dice).fill(offered[0].text, "opening")
 
 
-def _standard(card: Card, user: str) -> str:
-    ours = load("candidate_instructions", card.language).fill(name=nickname(card), user=user)
+def system(
+    card: Card,
+    *,
+    user_name: str | None,
+    prompt: Prompt | None,
+    dice: Dice = NO_DICE,
+    lore: Lore = NO_LORE,
+) -> str:
+    """The candidate's instructions and its character, as the system message.
+
+    Raises:
+        InputError: `prompt`, the candidate's own, has a placeholder that is not filled in.
+    """
+    names = filler(card, user_name, dice)
+    text = card_text(card, user_name=user_name, dice=dice, lore=lore)
+    if prompt is not None:
+        return _own(card, names, prompt, text)
+    ours = load("candidate_instructions", card.language).fill(name=names.char, user=names.user)
     instructions = ours
     if not is_blank(card.system_prompt):
-        char = nickname(card)
-        parts = _ORIGINAL.split(card.system_prompt)
-        instructions = ours.join(filled(part, char=char, user=user) for part in parts)
-    return f"{instructions.strip()}\n\n{card_text(card, user_name=user)}"
+        instructions = names.fill(card.system_prompt, "system_prompt", original=ours)
+    return f"{instructions.strip()}\n\n{text}"
 
 
-def _own(card: Card, user: str, prompt: Prompt) -> str:
+def post_history(card: Card, *, user_name: str | None = None, dice: Dice = NO_DICE) -> str | None:
+    """The card's instructions for after the conversation; None where it has none."""
+    text = filler(card, user_name, dice).fill(
+        card.post_history_instructions, "post_history_instructions"
+    )
+    return None if is_blank(text) else text
+
+
+def _own(card: Card, names: Filler, prompt: Prompt, text: str) -> str:
     values = {
-        "card": card_text(card, user_name=user),
-        "name": nickname(card),
-        "scenario": _filled(card, card.scenario, user),
-        "user": user,
+        "card": text,
+        "name": names.char,
+        "scenario": names.fill(card.scenario, "scenario"),
+        "user": names.user,
     }
     used = placeholders(prompt)
     if not used <= set(values):
@@ -112,8 +148,8 @@ def _own(card: Card, user: str, prompt: Prompt) -> str:
     return prompt.fill(**{name: values[name] for name in used})
 
 
-def _filled(card: Card, text: str, user: str) -> str:
-    return filled(text, char=nickname(card), user=user).strip()
+def _paragraphs(texts: Sequence[str]) -> str:
+    return "\n\n".join(text for text in texts if text)
 
 
 def _examples(text: str) -> str:

@@ -58,7 +58,7 @@ def turn_question(
     shown = reaction(subject.trajectory, reply, subject.language) if reaction_shown else ""
     user = _fill(
         sheet(_file(track, form), subject.language).user,
-        card=card_text(subject.card, track, form),
+        card=card_text(subject.card, track, form, subject.lore),
         transcript=conversation(subject.trajectory.opening, seen, subject.language, form),
         reaction=f"\n\n{shown}" if shown else "",
         count=str(len(system.asked)),
@@ -73,7 +73,7 @@ def session_question(
     system = _system(subject.rubrics, "session", _ids(dimensions), subject.language, form)
     user = _fill(
         sheet(_file("session", form), subject.language).user,
-        card=card_text(subject.card, "session", form),
+        card=card_text(subject.card, "session", form, subject.lore),
         transcript=transcript,
         count=str(len(system.asked)),
     )
@@ -83,7 +83,7 @@ def session_question(
 def summary_question(subject: Subject, transcript: str, form: Form) -> Question:
     """What must a later reader know of this part of a long conversation? Answered in prose."""
     halves = sheet("judge_session_summary", subject.language)
-    card = card_text(subject.card, "session", form)
+    card = card_text(subject.card, "session", form, subject.lore)
     user = halves.user.fill(card=card, transcript=transcript)
     return Question(halves.system.fill(), user, (), halves.sha256)
 

@@ -32,11 +32,15 @@ class Rubrics:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """One trajectory to judge, with its card (placeholders filled) and its user's rubrics."""
+    """One trajectory to judge, with its card (placeholders filled) and its user's rubrics.
+
+    `lore`: what the character may know from its card's lorebook, the surest first.
+    """
 
     trajectory: Trajectory
     card: Card
     rubrics: Rubrics
+    lore: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:

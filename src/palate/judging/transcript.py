@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from palate.chat import USER_LEFT
+from palate.language import tokens
 from palate.prompts import fenced
 from palate.prompts.rubric_text import Language
 from palate.types import Card, Message, Speaker, Track, Trajectory
@@ -78,6 +79,10 @@ _CARD_FIELDS: dict[Form, dict[Track, tuple[str, ...]]] = {
     },
 }
 
+# Of a lorebook, entries that fit whole into this many tokens, as estimated [choice].
+LORE_TOKENS: dict[Form, int] = {"json": 2000, "digits": 500}
+_LORE: dict[Language, str] = {"en": "Lore", "zh": "背景资料"}
+
 
 class Line(NamedTuple):
     """One message with its label; the label is ours, the text is not."""
@@ -86,12 +91,29 @@ class Line(NamedTuple):
     text: str
 
 
-def card_text(card: Card, track: Track, form: Form) -> str:
-    """What the judge of `track` reads of the card, as one quoted region."""
+def card_text(card: Card, track: Track, form: Form, lore: Sequence[str] = ()) -> str:
+    """What the judge of `track` reads of the card, as one quoted region.
+
+    `lore` is what the character may know from the card's lorebook; the person whom the personal
+    track stands for has not seen it.
+    """
     words = _WORDS[card.language]
-    fields = ((words.card[name], getattr(card, name)) for name in _CARD_FIELDS[form][track])
+    fields = [(words.card[name], getattr(card, name)) for name in _CARD_FIELDS[form][track]]
+    if track != "personal":
+        fields.append((_LORE[card.language], "\n".join(_fitting(lore, LORE_TOKENS[form]))))
     lines = (f"{label}{words.colon}{text.strip()}" for label, text in fields if text.strip())
     return fenced(MARK, "\n".join(lines))
+
+
+def _fitting(texts: Sequence[str], most: int) -> list[str]:
+    """The texts that fit, each whole or not at all."""
+    fitting, left_over = [], most
+    for text in texts:
+        size = tokens(text)
+        if size <= left_over:
+            fitting.append(text)
+            left_over -= size
+    return fitting
 
 
 def conversation(opening: str, messages: Sequence[Message], language: Language, form: Form) -> str:

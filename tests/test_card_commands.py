@@ -1,0 +1,214 @@
+"""`palate cards`: what a person who brings cards sees, from the command line inwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import unicodedata
+
+import pytest
+
+from palate import cards
+from palate.cards import library, panel
+from worlds import palate, write_study
+
+HOSTILE_NAMES = (
+    "../../escape",
+    "/etc/hosts2",
+    "C:\\temp\\x",
+    "CON",
+    "nul.txt",
+    'What? Who: "me" <x>|*',
+    "ends with dot.",
+    " space around ",
+    ".hidden",
+    "..",
+    "é",
+    "e\u0301",
+    "ALICE-x",
+    "alice-x",
+    "🦊🔥",
+    "名" * 120,
+    "a" * 300,
+    "line\nbreak",
+    "tab\there",
+    "%2e%2e%2f",
+    "-rf",
+    "~",
+    "$(touch pwned)",
+    "{{user}}",
+)
+
+
+def v2(name: str, **fields: object) -> dict[str, object]:
+    data = {"name": name, "description": "d", "first_mes": "Well?", **fields}
+    return {"spec": "chara_card_v2", "spec_version": "2.0", "data": data}
+
+
+def write(path, value):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), "utf-8")
+    return path
+
+
+def said(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return palate("cards", *arguments)
+
+
+def listed(place) -> list[str]:
+    return [row["name"] for row in json.loads(said("list", place, "--json").stdout)]
+
+
+# check
+
+
+def test_check_tells_the_playable_the_unplayable_and_the_unreadable_apart(tmp_path):
+    good = write(tmp_path / "good.json", v2("Ash"))
+    mute = write(tmp_path / "mute.json", v2("Mute", first_mes=""))
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    assert said("check", good).returncode == 0
+    assert said("check", good, mute).returncode == 1
+    every = said("check", tmp_path)
+    assert every.returncode == 2
+    assert "3 files: 1 can be played, 1 cannot, 1 refused" in every.stdout
+    assert str(broken) in every.stdout
+    assert "Traceback" not in every.stdout + every.stderr
+
+
+def test_check_as_json_holds_what_the_lines_say(tmp_path):
+    write(tmp_path / "a.json", v2("Ash", alternate_greetings=["", "Third"], first_mes=" "))
+    (tmp_path / "b.json").write_text("[]")
+    a, b = json.loads(said("check", tmp_path, "--json").stdout)
+    assert (a["name"], a["openings"], a["faults"], a["refused"]) == ("Ash", [2], [], None)
+    assert b["refused"]
+    assert str(tmp_path / "b.json") in b["refused"]
+
+
+def test_check_shows_what_a_candidate_is_sent_when_the_chat_begins(tmp_path):
+    card = v2(
+        "Ash", description="{{char}} distrusts {{user}}.", post_history_instructions="Be curt."
+    )
+    shown = said("check", write(tmp_path / "a.json", card), "--show").stdout
+    assert "Ash distrusts Alex." in shown
+    assert shown.index("--- assistant\nWell?") < shown.index("--- system\nBe curt.")
+
+
+def test_a_place_without_cards_is_named(tmp_path):
+    for place, why in ((tmp_path / "none", "does not exist"), (tmp_path, "holds no card file")):
+        found = said("check", place)
+        assert found.returncode == 2
+        assert why in found.stderr
+
+
+def test_a_name_cannot_steer_the_terminal(tmp_path):
+    found = said("check", write(tmp_path / "a.json", v2("\x1b[2JAsh\u202e")))
+    assert "Ash" in found.stdout
+    assert "\x1b" not in found.stdout
+    assert "\u202e" not in found.stdout
+
+
+# import
+
+
+def test_every_name_imports_and_is_listed_exactly_as_given(tmp_path):
+    sources = [
+        write(tmp_path / "in" / f"{at}.json", v2(name)) for at, name in enumerate(HOSTILE_NAMES)
+    ]
+    into = tmp_path / "out"
+    done = said("import", *sources, "--into", into)
+    assert done.returncode == 0, done.stderr
+    assert sorted(listed(into)) == sorted(HOSTILE_NAMES)
+    assert {path.name for path in tmp_path.iterdir()} == {"in", "out"}
+    names = [path.name for path in into.iterdir()]
+    assert all(len(name.encode()) <= 255 for name in names)
+    folded = {unicodedata.normalize("NFC", name).casefold() for name in names}
+    assert len(folded) == len(HOSTILE_NAMES)
+
+
+def test_two_cards_of_one_name_stand_side_by_side_and_a_third_time_is_no_copy(tmp_path):
+    first = write(tmp_path / "a.json", v2("Sam", description="one"))
+    second = write(tmp_path / "b.json", v2("Sam", description="two"))
+    said("import", first, second, "--into", tmp_path / "out")
+    again = said("import", second, "--into", tmp_path / "out")
+    assert "already there" in again.stdout
+    found = [cards.read(path) for path in (tmp_path / "out").iterdir()]
+    assert sorted(card.persona for card in found) == ["one", "two"]
+    assert {card.name for card in found} == {"Sam"}
+    assert len({card.id for card in found}) == 2
+
+
+def test_bad_files_do_not_stop_the_good_ones_and_nothing_of_them_is_left(tmp_path):
+    write(tmp_path / "in" / "a.json", v2("Ash"))
+    (tmp_path / "in" / "b.json").write_text("{")
+    (tmp_path / "in" / "c.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    done = said("import", tmp_path / "in", "--into", tmp_path / "out")
+    assert done.returncode == 2
+    assert "1 imported, 2 refused" in done.stdout
+    assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "folder", ["with space", "资料 夹", "quote'and\"double", "hash#percent%20amp&", "😀 data"]
+)
+def test_a_study_in_an_awkward_folder_takes_cards_in_and_gives_them_out(tmp_path, folder):
+    study = write_study(tmp_path / folder)
+    before = len(listed(study))
+    card = write(tmp_path / "new.json", v2("New One"))
+    assert said("import", card, "--into", study).returncode == 0
+    assert len(listed(study)) == before + 1
+    assert said("check", study).returncode == 0
+    target = tmp_path / folder / "out.png"
+    assert said("export", study / "cards" / "New One.json", target).returncode == 0
+    assert cards.read(target).name == "New One"
+
+
+# export and list
+
+
+def test_a_library_card_goes_out_as_a_picture_and_comes_back_the_same(tmp_path):
+    target = tmp_path / "gu.png"
+    assert said("export", "library:gu-qiuping-zh", target).returncode == 0
+    assert cards.read(target).original == library.cards("gu-qiuping-zh")[0].original
+    again = said("export", "library:gu-qiuping-zh", target)
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+    assert said("export", "library:gu-qiuping-zh", target, "--overwrite").returncode == 0
+
+
+def test_the_panel_goes_out_into_a_folder_and_not_into_one_file(tmp_path):
+    assert said("export", "library:panel-en", tmp_path / "cards").returncode == 0
+    assert {path.stem for path in (tmp_path / "cards").iterdir()} == {
+        f"{character}-en" for character in panel.panel().characters
+    }
+    refused = said("export", "library:panel-en", tmp_path / "one.json")
+    assert refused.returncode == 2
+    assert "names 10 cards" in refused.stderr
+
+
+def test_the_list_shows_the_panel_with_its_digest_and_filters_by_label():
+    shown = said("list", "--panel", "--language", "en").stdout
+    assert all(character in shown for character in panel.panel().characters)
+    assert panel.panel().sha256[:12] in shown
+    rows = json.loads(said("list", "--genre", "sea and expedition", "--json").stdout)
+    assert len(rows) == 20
+    assert {row["genre"] for row in rows} == {"sea and expedition"}
+
+
+def test_a_study_plays_the_library_by_name_and_an_unknown_name_is_refused(tmp_path):
+    study = write_study(tmp_path / "s")
+    (study / "replies.json").write_text("[]")
+    file = study / "study.toml"
+    text = file.read_text("utf-8")
+    file.write_text(text.replace('"cards/*.json"', '"library:panel-zh"'), "utf-8")
+    assert len(listed_panel(study)) == 10
+    file.write_text(text.replace('"cards/*.json"', '"library:no-such-en"'), "utf-8")
+    refused = palate("plan", study)
+    assert refused.returncode == 2
+    assert "library:no-such-en names no card of the library" in refused.stderr
+
+
+def listed_panel(study) -> list[str]:
+    from palate.config import load_study
+
+    return [path.stem for path in load_study(study).panel_files()]
