@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import unicodedata
 
 import pytest
@@ -212,3 +213,63 @@ def listed_panel(study) -> list[str]:
     from palate.config import load_study
 
     return [path.stem for path in load_study(study).panel_files()]
+
+
+# what stands in the way
+
+
+def test_a_lorebook_that_no_study_reads_is_a_fault(tmp_path):
+    book = {"entries": [{"keys": {"a": 1}, "content": "c"}]}
+    found = said("check", write(tmp_path / "a.json", v2("Ash", character_book=book)))
+    assert found.returncode == 1
+    assert found.stdout.startswith("fault")
+    assert found.stdout.count("card a: its lorebook's entry 1: keys is {'a': 1} and not a") == 1
+
+
+def test_every_imported_name_is_an_id_that_a_study_takes(tmp_path):
+    study = write_study(tmp_path / "s", cards=(), users=("u1",), candidates=("A",))
+    for number, name in enumerate(HOSTILE_NAMES):
+        write(tmp_path / f"{number}.json", v2(name))
+    said("import", tmp_path, "--into", study)
+    (study / "replies.json").write_text("[]")
+    found = palate("plan", study)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("place", ["none", "a.json"])
+def test_a_list_of_what_is_no_folder_is_refused(tmp_path, place):
+    write(tmp_path / "a.json", v2("Ash"))
+    found = said("list", tmp_path / place)
+    assert found.returncode == 2
+    assert "is no folder; name a study or a folder of cards" in found.stderr
+
+
+@pytest.mark.parametrize("place", ["a.json", "a.json/cards", "study"])
+def test_cards_go_into_no_file(tmp_path, place):
+    source = write(tmp_path / "a.json", v2("Ash"))
+    write(tmp_path / "study" / "study.toml", {})
+    write(tmp_path / "study" / "cards", {})
+    found = said("import", source, "--into", tmp_path / place)
+    assert found.returncode == 2
+    assert "is no folder; name a study or a folder to import into" in found.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "import", "list"])
+def test_a_name_that_the_system_refuses_is_a_fault_of_the_input(command):
+    found = said(command, "a" * 300 + ".json")
+    assert found.returncode == 2
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name can be written")
+def test_a_name_that_this_system_cannot_write_does_not_stop_the_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    monkeypatch.setenv("PYTHONCOERCECLOCALE", "0")
+    write(tmp_path / "a.json", v2("守灯人"))
+    write(tmp_path / "b.json", v2("Ash"))
+    found = said("import", tmp_path, "--into", tmp_path / "out")
+    assert found.returncode == 2
+    assert "set the environment variable PYTHONUTF8=1" in found.stdout
+    assert found.stdout.endswith("1 imported, 1 refused\n")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["Ash.json"]

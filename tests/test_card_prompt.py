@@ -125,6 +125,29 @@ def test_a_section_that_the_card_lacks_is_no_position():
     assert cards.candidate_prompt(placed).system.endswith("Ash: hm\n\nLORE")
 
 
+@pytest.mark.parametrize("depth", ["0", "-3"])
+def test_an_assistants_entry_at_the_end_is_the_systems(depth):
+    ash = card({"content": f"@@depth {depth}\n@@role assistant\nShort.", "constant": True})
+    last = cards.chat_prompt(ash, said(["Hi."]), user_name="Lin")[-1]
+    assert (last.role, last.text) == ("system", "Short.")
+
+
+def test_an_entry_for_one_greeting_counts_the_blank_ones_before_it():
+    entries = [{"content": f"@@is_greeting {n}\nNo. {n}.", "constant": True} for n in range(4)]
+    ash = card(*entries, first_mes="", alternate_greetings=["", "Third."])
+    assert cards.known_lore(ash) == ("No. 2.",)
+    system = cards.chat_prompt(ash, ())[0].text
+    assert [n for n in range(4) if f"No. {n}." in system] == [2]
+
+
+def test_an_entry_that_is_a_comment_alone_adds_nothing():
+    told = [
+        cards.chat_prompt(card(*entries), said(["Hi."]), user_name="Lin")
+        for entries in ([], [{"content": "@@depth 1\n{{// note}}", "constant": True}])
+    ]
+    assert told[0] == told[1]
+
+
 def test_two_entries_of_one_place_are_paragraphs_in_their_order():
     two = [
         {"content": text, "constant": True, "insertion_order": n}

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from palate import cards
+from palate.cards import library
+from palate.cards.panel import Labels
 from palate.errors import InputError
 from palate.prompts import from_text
 from palate.types import Card
@@ -147,6 +149,27 @@ def test_the_nickname_fills_char_and_the_name_stays():
     assert cards.opening(mirel, user_name="Lin") == "Mi waves, Lin."
 
 
+@pytest.mark.parametrize("nickname", ["", " ", None, ["Mi"]])
+def test_a_nickname_that_is_none_leaves_the_name(nickname):
+    mirel = card(name="Mirel", nickname=nickname, first_mes="{{char}}, <bot>, <CHAR>")
+    assert cards.opening(mirel) == "Mirel, Mirel, Mirel"
+
+
+def test_greetings_for_groups_are_no_openings():
+    assert cards.openings(card(first_mes="", group_only_greetings=["All of you!"])) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "warned"),
+    [("3.1", True), ("10", True), ("3.0", False), ("2.0", False), ("3", False), ("new", False)],
+)
+def test_a_version_newer_than_the_specification_is_told_by_its_number(version, warned):
+    value = {"spec": "chara_card_v3", "spec_version": version, "data": {"name": "Ash"}}
+    found = cards.warnings(cards.from_json(value, card_id="ash", where="ash.json"))
+    said = f"card ash has version {version}, newer than what palate knows (3.0)"
+    assert (said in found) is warned
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -188,7 +211,15 @@ def test_half_an_emoji_is_replaced_because_nothing_can_store_it(tmp_path):
         (b'{"n": ' + b"9" * 5000 + b"}", "is not JSON in UTF-8"),
         (b"[1, 2]", "holds no character card: its JSON is not an object"),
         (b'{"title": "x"}', "holds no character card: it has neither"),
-        (b"", "is not JSON in UTF-8"),
+        (b"", "holds no character card: it is empty"),
+        (b" \n\n", "holds no character card: it is empty"),
+        (
+            b'{"spec": "lorebook_v3", "data": {"name": "x"}}',
+            "holds no character card: it is a lore",
+        ),
+        (b'{"name": "x", "creation_date": NaN}', "has a number that JSON has no word for"),
+        (b'{"name": "x", "creation_date": -Infinity}', "has a number that JSON has no word for"),
+        (b'{"name": "x", "tags": [1e999]}', "has a number that JSON has no word for"),
     ],
 )
 def test_what_is_not_a_card_is_refused_with_the_file_named(tmp_path, raw, message):
@@ -291,3 +322,10 @@ def test_no_spelling_of_a_placeholder_reaches_a_prompt(spelling):
     assert spelling not in cards.candidate_prompt(spelt).system
     assert spelling not in cards.scene(spelt).scenario
     assert spelling not in cards.opening(spelt)
+
+
+@pytest.mark.parametrize("difficulty", [None, 3, "secret", {}])
+def test_labels_that_only_look_like_the_librarys_are_none(difficulty):
+    labels = {**dict.fromkeys(Labels._fields, "x"), "difficulty": difficulty}
+    odd = card(extensions={"palate": {"library": labels}})
+    assert library.labels(odd) is None

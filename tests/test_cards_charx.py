@@ -34,6 +34,11 @@ def test_a_field_that_cannot_be_read_is_told_with_the_member(tmp_path):
         loaded(tmp_path, charx(("card.json", text(v3(name={})))))
 
 
+def test_an_empty_card_is_told_with_the_member(tmp_path):
+    with pytest.raises(InputError, match=r"\(card\.json\) holds no character card: it is empty"):
+        loaded(tmp_path, charx(("card.json", b"")))
+
+
 def changed(raw, at, form, value):
     """`raw` with a field of the only central record changed, `at` bytes into it."""
     held = bytearray(raw)
@@ -56,7 +61,7 @@ def twice():
         (charx(("deep/card.json", text(CARD))), "no card found; the zip has no card.json at its"),
         (GOOD[:-30], "no card found; it has no complete zip"),
         (GOOD[:-22], "no card found; it has no complete zip"),
-        (b"\xff\xd8\xff\xe0 a JPEG", "no card found; it has no complete zip"),
+        (charx(("Card.json", text(CARD))), "no card found; the zip has no card.json at its root"),
         (charx(("../x", b""), ("card.json", text(CARD))), "card data refused: member '../x' leads"),
         (charx(("a/../../x", b"")), "card data refused: member 'a/../../x' leads outside"),
         (charx(("/etc/x", b"")), "card data refused: member '/etc/x' leads outside"),
@@ -100,3 +105,8 @@ def test_two_cards_in_one_zip_have_no_one_reading(tmp_path):
 def test_a_zip_comment_does_not_hide_the_directory(tmp_path):
     raw = GOOD[:-2] + struct.pack("<H", 5) + b"hello"
     assert loaded(tmp_path, raw).card.name == "Tin Lantern"
+
+
+@pytest.mark.parametrize("name", ["主\u3000图.png", "a\xa0b.png", "👩\u200d👧.png", "é.png"])
+def test_members_may_have_any_name_that_leads_nowhere(tmp_path, name):
+    assert loaded(tmp_path, charx(("card.json", text(CARD)), (name, b"x"))).card.original == CARD

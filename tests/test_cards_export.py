@@ -244,12 +244,15 @@ def test_what_a_target_cannot_carry_is_named(tmp_path):
     picture = put(
         tmp_path / "a.png", png(t_ext(b"ccv3", packed(v3())), t_ext(b"chara-ext-asset_:7", b"AA"))
     )
-    plain = put(tmp_path / "a.json", v3(assets=[{"uri": "embeded://b.png"}, {"uri": "ccdefault:"}]))
+    uris = ("embeded://b.png", "ccdefault:", "__asset:7")
+    plain = put(tmp_path / "a.json", v3(assets=[{"uri": uri} for uri in uris]))
     lost = "assets that are not carried over"
     assert export(zipped, tmp_path / "1.json") == (f"{zipped}: {lost}: assets/a.png",)
     assert export(picture, tmp_path / "2.charx") == (f"{picture}: {lost}: 7",)
     assert export(picture, tmp_path / "2.json") == (f"{picture}: {lost}: the picture itself, 7",)
-    assert export(load(plain).card, tmp_path / "3.png") == (f"a: {lost}: embeded://b.png",)
+    assert export(load(plain).card, tmp_path / "3.png") == (
+        f"a: {lost}: embeded://b.png, __asset:7",
+    )
 
 
 def test_a_picture_goes_into_a_charx_and_comes_back_byte_for_byte(tmp_path):
@@ -271,6 +274,41 @@ def test_a_picture_goes_into_a_charx_and_comes_back_byte_for_byte(tmp_path):
     assert load(tmp_path / "c.png").card.original == as_v3(v2())
     bare = [c for c in chunks_of((tmp_path / "c.png").read_bytes()) if c[0] != b"tEXt"]
     assert bare == chunks_of(plain)
+
+
+def test_the_fields_of_v3_are_written_as_they_were_read(tmp_path):
+    fields = {
+        "source": ["https://example.org/ash", "id-7"],
+        "creation_date": 1700000000,
+        "modification_date": 0,
+        "creator_notes_multilingual": {"zh": "备注"},
+        "nickname": "Ash",
+        "group_only_greetings": ["All of you!"],
+    }
+    source = put(tmp_path / "a.json", v3(**fields))
+    for name in ("b.json", "b.png", "b.charx"):
+        export(source, tmp_path / name)
+        data = load(tmp_path / name).card.original["data"]
+        assert {key: data[key] for key in fields} == fields
+
+
+def test_a_default_icon_becomes_a_png_whatever_it_said(tmp_path):
+    icon = {"type": "icon", "name": "main", "uri": "ccdefault:", "ext": "webp"}
+    source = put(tmp_path / "a.png", png(t_ext(b"ccv3", packed(v3(assets=[icon])))))
+    export(source, tmp_path / "b.charx")
+    path = "embeded://assets/icon/images/main.png"
+    assert load(tmp_path / "b.charx").card.original["data"]["assets"] == [
+        {**icon, "uri": path, "ext": "png"}
+    ]
+
+
+def test_the_path_of_an_icon_minds_case(tmp_path):
+    icon = {"type": "icon", "name": "main", "uri": "embeded://assets/Ash.png", "ext": "png"}
+    card = ("card.json", text(v3(assets=[icon])))
+    source = put(tmp_path / "a.charx", charx(card, ("assets/ash.png", png())))
+    (note,) = export(source, tmp_path / "b.png")
+    assert note == f"{source}: assets that are not carried over: assets/ash.png"
+    assert load(tmp_path / "b.png").card.original["data"]["assets"] == [icon]
 
 
 def test_an_icon_that_is_no_png_stays_behind_and_a_plain_picture_takes_its_place(tmp_path):
@@ -366,7 +404,11 @@ CARDS = st.builds(
     UNKNOWN,
     VALUES,
 )
-WRITTEN = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+WRITTEN = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=40,
+    deadline=None,  # each example waits for the disk four times
+)
 
 
 @WRITTEN

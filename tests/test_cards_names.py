@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palate.cards.names import file_stem
+from palate.study_rules import fault_of_id
 
 NAMES = [
     ("../../escape", "_.._escape"),
@@ -27,7 +28,9 @@ NAMES = [
     ("ALICE-x", "ALICE-x"),
     ("\U0001f98a\U0001f525", "\U0001f98a\U0001f525"),
     ("名" * 100, "名" * 66),
-    ("a" * 300, "a" * 199),
+    ("a" * 300, "a" * 99),
+    ("a" * 100, "a" * 99),
+    ("a" * 99, "a" * 99),
     ("line\nbreak", "line break"),
     ("tab\there", "tab here"),
     ("%2e%2e%2f", "%2e%2e%2f"),
@@ -67,14 +70,16 @@ def test_a_numbered_name_is_as_short_as_another():
     long = file_stem("名" * 100)
     again = file_stem("名" * 100, [long])
     assert again == "名" * 65 + " (2)"
+    assert file_stem("a" * 99, ["a" * 99]) == "a" * 96 + " (2)"
 
 
-@given(st.lists(st.text(max_size=90), max_size=6))
+@given(st.lists(st.text(max_size=120), max_size=6))
 def test_any_names_give_safe_and_different_files(names):
     taken = []
     for name in names:
         stem = file_stem(name, taken)
         assert 0 < len(stem.encode()) <= 200
+        assert fault_of_id(stem) == ""
         assert not set(stem) & set('<>:"/\\|?*\0\n')
         assert stem[0] not in " .-~"
         assert stem[-1] not in " ."

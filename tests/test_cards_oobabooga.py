@@ -125,3 +125,27 @@ def test_yaml_that_is_not_plain_data_is_refused_in_a_sentence(tmp_path, text, me
     assert said.startswith(str(tmp_path / "chiharu.yaml"))
     assert message in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"- name: x\n", "holds no character card: its YAML is not a mapping"),
+        ("name: Ash\n".encode("utf-16"), "is not YAML in UTF-8"),
+        (b"\n \n", "holds no character card: it is empty"),
+    ],
+)
+def test_odd_text_is_told_as_what_its_ending_says(tmp_path, raw, said):
+    path = tmp_path / "ash.yaml"
+    path.write_bytes(raw)
+    with pytest.raises(InputError) as raised:
+        load(path)
+    assert str(raised.value).startswith(f"{path} {said}")
+
+
+def test_a_yaml_character_may_begin_with_a_key_of_any_letters(tmp_path):
+    path = tmp_path / "ash.yml"
+    path.write_text("备注: 无\nname: Ash\ngreeting: Hm?\n", "utf-8")
+    assert load(path).card.name == "Ash"
+    path.write_text('\ufeff {"name": "Elm"}', "utf-8")
+    assert load(path).carrier == "json"

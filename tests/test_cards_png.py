@@ -169,7 +169,16 @@ def test_a_picture_cut_off_after_the_card_reads_with_a_warning(tmp_path):
     )
 
 
-@pytest.mark.parametrize("raw", [b"GIF89a" + bytes(9), b"RIFF\0\0\0\0WEBPVP8 ", b"BM" + bytes(9)])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"GIF89a" + bytes(9),
+        b"RIFF\0\0\0\0WEBPVP8 ",
+        b"BM" + bytes(9),
+        b"\xff\xd8\xff\xe1\0\x20Exif\0\0" + packed(OLD) + b"\xff\xd9",
+        b"\0\0\0\x20ftypavif" + bytes(9),
+    ],
+)
 def test_a_picture_of_another_kind_carries_no_card(tmp_path, raw):
     with pytest.raises(InputError, match=r"no card found; cards are carried by PNG"):
         loaded(tmp_path, raw)

@@ -41,6 +41,17 @@ def one(talk=TALK, greeting=0, opening=OPENING, book=None, **fields):
         ("case said not to matter", {"keys": ["wall"], "case_sensitive": False}, True),
         ("case said to matter", {"keys": ["wall"], "case_sensitive": True}, False),
         ("case matters and fits", {"keys": ["WALL"], "case_sensitive": True}, True),
+        (
+            "secondary keys in any case",
+            {"keys": ["gate"], "selective": True, "secondary_keys": ["wall"]},
+            True,
+        ),
+        (
+            "secondary keys where case is said to matter",
+            {"selective": True, "secondary_keys": ["wall"], "case_sensitive": True},
+            False,
+        ),
+        ("its name and comment are no text", {"name": "Gate", "comment": "the gate"}, True),
         ("part of a word", {"keys": ["guard"]}, True),
         (
             "a whole word asked for",
@@ -313,9 +324,27 @@ def test_a_name_in_a_pattern_is_sought_as_it_is_written():
     assert [len(active(whole, chat(text, ()), greeting=0)) for text in ("A.h", "Ash")] == [1, 0]
 
 
+@pytest.mark.parametrize(("before", "matches"), [(19_996, 1), (19_997, 0)])
+def test_keys_are_sought_in_the_first_20000_characters_of_a_message(before, matches):
+    entry = {"content": "LORE", "keys": ["gate"]}
+    assert len(found(entry, talk=["x" * before + "gate"], opening="")) == matches
+
+
+def test_a_lorebook_of_many_keys_and_much_text_ends():
+    """8,000 keys against an entry of 1 MB that brings in entries: seconds, not minutes."""
+    keys = [f"key number {at}" for at in range(8_000)]
+    entries = [
+        {"content": "b" * 1_000_000, "constant": True, "keys": []},
+        {"content": "LORE", "keys": keys, "case_sensitive": True},
+    ]
+    began = time.perf_counter()
+    assert len(found(*entries, recursive_scanning=True)) == 1
+    assert time.perf_counter() - began < 5
+
+
 def test_a_hostile_pattern_ends():
     began = time.perf_counter()
-    assert not one(keys=["(a+)+$"], use_regex=True, talk=["a" * 50_000 + "!"], opening="")
+    assert not one(keys=["(a+)+$"], use_regex=True, talk=["a" * 19_000 + "!"], opening="")
     assert not one(keys=["((a{1000}){1000}){1000}"], use_regex=True)
     assert time.perf_counter() - began < 5
 

@@ -15,14 +15,15 @@ from rich.text import Text
 from palate import cards
 from palate.cards import library, panel
 from palate.cards.export import ENDINGS, export
+from palate.cards.lorebook import lorebook
 from palate.cards.names import file_stem
+from palate.cards.places import card_files, card_folder, check_target, files_in, is_folder
 from palate.cards.versions import Version, as_v3
 from palate.errors import InputError, PalateError
 from palate.report.safe import terminal_safe
 from palate.types import Card, digest
 
 VERSIONS: Mapping[str, Version] = {"v1": 1, "v2": 2, "v3": 3}
-CARDS = "cards"  # the folder of a study that its cards are kept in
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def check_cards(places: Sequence[Path], *, as_json: bool, show: bool) -> int:
     Raises:
         InputError: a place does not exist or holds no card file.
     """
-    files = list(_files(places))
+    files = list(card_files(places))
     results = []
     for path in files:
         result = _checked(path)
@@ -81,27 +82,28 @@ def import_cards(places: Sequence[Path], *, into: Path) -> int:
         0, or 2 if a file was refused.
 
     Raises:
-        InputError: a place does not exist or holds no card file.
+        InputError: a place does not exist or holds no card file, or `into` cannot be a folder.
         StoreError: the disk refuses.
     """
-    folder = _card_folder(into)
+    folder = card_folder(into)
+    check_target(folder)
     present = {_content(card): path for path, card in _readable(folder)}
     taken = {path.stem for path in folder.glob("*")} if folder.is_dir() else set()
     imported = refused = 0
-    for path in _files(places):
+    for path in card_files(places):
         try:
             loaded = cards.load(path)
+            content = _content(loaded.card)
+            there = present.get(content)
+            if there is not None:
+                click.echo(f"already there as {there.name}: {terminal_safe(str(path))}")
+                continue
+            target = folder / f"{file_stem(loaded.card.name, taken)}.json"
+            lost = export(path, target)
         except InputError as error:
             refused += 1
             click.echo(f"refused: {terminal_safe(str(error))}")
             continue
-        content = _content(loaded.card)
-        there = present.get(content)
-        if there is not None:
-            click.echo(f"already there as {there.name}: {terminal_safe(str(path))}")
-            continue
-        target = folder / f"{file_stem(loaded.card.name, taken)}.json"
-        lost = export(path, target)
         taken.add(target.stem)
         present[content] = target
         imported += 1
@@ -139,8 +141,13 @@ def list_cards(place: Path | None, *, filters: Mapping[str, str], only_panel: bo
     """The cards of a study or folder, else of the library, that carry these labels.
 
     Raises:
-        InputError: the place is neither a study nor a folder with cards.
+        InputError: the place is neither a study nor a folder.
     """
+    if place is not None and not is_folder(place):
+        raise InputError(
+            f"{place} is no folder; name a study or a folder of cards, or give a single file to "
+            "`palate cards check`"
+        )
     if place is not None:
         return [card for _, card in _readable(place)]
     found = library.cards("panel" if only_panel else "*")
@@ -191,38 +198,9 @@ def coverage_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _files(places: Iterable[Path]) -> Iterator[Path]:
-    """The card files that these files, folders and studies name, each once."""
-    found: dict[Path, None] = {}
-    for place in places:
-        if not place.exists() and not place.is_symlink():
-            raise InputError(f"{place} does not exist; name a card file, a folder or a study")
-        inside = _inside(place)
-        if not inside:
-            raise InputError(f"{place} holds no card file ({', '.join(ENDINGS)})")
-        found.update(dict.fromkeys(inside))
-    yield from found
-
-
-def _inside(place: Path) -> Sequence[Path]:
-    if not place.is_dir():
-        return [place]
-    folder = _card_folder(place)
-    return [
-        path
-        for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
-        if path.suffix.lower() in ENDINGS and not path.name.startswith(".") and not path.is_dir()
-    ]
-
-
-def _card_folder(place: Path) -> Path:
-    """Where the cards of a study are; any other folder is one of cards itself."""
-    return place / CARDS if (place / "study.toml").is_file() else place
-
-
 def _readable(place: Path) -> Iterator[tuple[Path, Card]]:
     """The cards of a folder or study; what is none is named on standard error."""
-    for path in _inside(place) if place.is_dir() else ():
+    for path in files_in(place) if is_folder(place) else ():
         try:
             yield path, cards.read(path)
         except InputError as error:
@@ -241,16 +219,28 @@ def _checked(path: Path) -> Checked:
         return Checked(str(path), refused=str(error))
     card = loaded.card
     numbers = tuple(one.number for one in cards.openings(card))
-    fault = () if numbers else (f"card {card.id} has no opening, so it cannot be played",)
+    faults = tuple(_faults(card))
     return Checked(
         file=str(path),
         name=card.name,
         language=card.language,
         carrier=loaded.carrier,
         openings=numbers,
-        faults=fault,
-        warnings=tuple(one for one in loaded.warnings if "has no opening" not in one),
+        faults=faults,
+        warnings=tuple(
+            one for one in loaded.warnings if "has no opening" not in one and one not in faults
+        ),
     )
+
+
+def _faults(card: Card) -> Iterator[str]:
+    """What keeps a study from playing the card."""
+    if not cards.openings(card):
+        yield f"card {card.id} has no opening, so it cannot be played"
+    try:
+        lorebook(card)
+    except InputError as error:
+        yield str(error)
 
 
 def _say(one: Checked) -> None:

@@ -16,6 +16,8 @@ with one that was never stopped. By the V3 specification; our choices where it l
 - Over the token budget, entries go by `priority`, else by `insertion_order`, lowest first, of
   equals the later one; tokens are estimated (`palate.language.tokens`).
 - `@@reverse_depth` is followed in a chat, as its definition by `@@depth` says.
+- Of a message or an entry the first 20,000 characters are searched, and 200,000 of all entries that
+  bring in others: no real card comes near, and a hostile one cannot hold up a run.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from palate.language import tokens
 from palate.types import Message, Speaker
 
 _MOST_ROUNDS = 10
+_MOST_OF_ONE = 20_000  # characters of a message or an entry that keys are sought in
+_MOST_OF_ENTRIES = 200_000  # of all entries that bring in entries
 # Scripts that put no space between words.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD = rf"[^\W{_UNSPACED}]"
@@ -81,10 +85,11 @@ def _matching(
     found = {entry.number for entry in book.entries if moment.has(entry, "")}
     fresh, more = found, ""
     for _ in range(_MOST_ROUNDS if book.recursive else 0):
-        texts = [e.scanned for e in book.entries if e.number in fresh and e.spreads]
-        if not texts:
+        spreading = [e for e in book.entries if e.number in fresh and e.spreads]
+        if not spreading or len(more) >= _MOST_OF_ENTRIES:
             break
-        more = "\n".join([more, *texts])
+        texts = (entry.scanned[:_MOST_OF_ONE] for entry in spreading)
+        more = "\n".join([more, *texts])[:_MOST_OF_ENTRIES]
         fresh = {
             entry.number
             for entry in book.entries
@@ -154,7 +159,8 @@ class _Moment:
         count = len(self._said) if depth is None else min(depth, len(self._said))
         if count not in self._recent:
             recent = self._said[len(self._said) - count :]
-            self._recent[count] = _Text("\n".join(message.text for message in recent))
+            texts = (message.text[:_MOST_OF_ONE] for message in recent)
+            self._recent[count] = _Text("\n".join(texts))
         return self._recent[count]
 
 

@@ -8,6 +8,7 @@ has 2 MB and some thousand values.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,10 +59,12 @@ def object_in(text: bytes, where: str) -> dict[str, object]:
     """The JSON object in a card's text; `where` begins the sentence of a refusal.
 
     Raises:
-        InputError: too large, too many values, nested too deeply, not JSON, or not an object.
+        InputError: empty, too large, too many values, nested too deeply, not JSON, or no object.
     """
     if len(text) > MAX_BYTES:
         raise too_large(where)
+    if not text.strip():
+        raise InputError(f"{where} holds no character card: it is empty; export the card again")
     if _values(text) > MAX_VALUES:
         raise _too_many("values", MAX_VALUES, where)
     value = parsed(text, where)
@@ -69,7 +72,12 @@ def object_in(text: bytes, where: str) -> dict[str, object]:
         raise InputError(f"{where} holds no character card: its JSON is not an object")
     if _deeper(value, MAX_DEPTH):
         raise InputError(f"{where} is nested too deeply; check that it is the right file")
-    if sum(map(_macros, _texts(value))) > MAX_MACROS:  # counted unescaped: \u007b is a brace too
+    if not all(map(_is_finite, _leaves(value))):
+        raise InputError(
+            f"{where} has a number that JSON has no word for (NaN, Infinity or one too large); "
+            "write null in its place"
+        )
+    if sum(map(_macros, _leaves(value))) > MAX_MACROS:  # counted unescaped: \u007b is a brace too
         raise _too_many("placeholders", MAX_MACROS, where)
     return value
 
@@ -91,20 +99,26 @@ def _too_many(things: str, limit: int, where: str) -> InputError:
     )
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Every text in a JSON value, the keys left out."""
+def _leaves(value: object) -> Iterator[object]:
+    """Every text, number, true, false and null in a JSON value, the keys left out."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
+        if isinstance(item, dict):
             waiting.extend(item.values())
         elif isinstance(item, list):
             waiting.extend(item)
+        else:
+            yield item
 
 
-def _macros(text: str) -> int:
+def _is_finite(leaf: object) -> bool:
+    return not isinstance(leaf, float) or math.isfinite(leaf)
+
+
+def _macros(text: object) -> int:
+    if not isinstance(text, str):
+        return 0
     braces = max(text.count("{{"), text.count("}}"))
     angles = sum(1 for _ in _ANGLES.finditer(text)) if "<" in text else 0
     return braces + angles + text.count("@@")

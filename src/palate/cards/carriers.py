@@ -1,8 +1,8 @@
 """Telling by its content what a file is, and taking the card's JSON text out of it.
 
-The ending of a file's name says nothing: cards are renamed, and pictures with a CHARX behind them
-are called .png or .jpeg. A carrier may hold several copies of a card; they come best first, and
-`palate.cards.files` takes the first that reads.
+The ending of a file's name says nothing (but that odd text is meant as YAML): cards are renamed,
+and pictures with a CHARX behind them are called .png or .jpeg. A carrier may hold several copies of
+a card; they come best first, and `palate.cards.files` takes the first that reads.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ Carrier = Literal["json", "png", "charx", "yaml"]
 _JPEG = b"\xff\xd8\xff"
 _ZIP = (b"PK\3\4", b"PK\5\6")
 _OTHER_PICTURES = (b"GIF8", b"RIFF", b"BM")
+_HEIF = b"ftyp"  # AVIF and its relatives, after a length
+_YAML_ENDINGS = (".yaml", ".yml")
 
 
 class Copy(NamedTuple):
@@ -47,11 +49,12 @@ def contents(path: Path) -> Contents:
         head = file.read(8)
         if head.startswith(png.SIGNATURE[:4]):
             return _picture(file, str(path))
-        if head.startswith((*_ZIP, _JPEG)):
+        if head.startswith(_ZIP) or (head.startswith(_JPEG) and charx.has_zip(file)):
             return _zip(file, str(path))
-        if head.startswith(_OTHER_PICTURES):
+        if head.startswith((*_OTHER_PICTURES, _JPEG)) or head[4:] == _HEIF:
             raise InputError(
-                f"{path}: no card found; cards are carried by PNG, CHARX, JSON and YAML files"
+                f"{path}: no card found; cards are carried by PNG, CHARX, JSON and YAML files, not "
+                "by the data of other pictures; export the card again"
             )
         return _text(file, path)
 
@@ -61,9 +64,14 @@ def _text(file: BinaryIO, path: Path) -> Contents:
         raise too_large(str(path))
     file.seek(0)
     text = file.read(MAX_BYTES + 1)
-    if oobabooga.is_yaml(text):
+    if oobabooga.is_yaml(text) or _is_meant_as_yaml(text, path):
         return Contents("yaml", (Copy(oobabooga.read(text, str(path)), str(path)),), ())
     return Contents("json", (Copy(text, str(path)),), ())
+
+
+def _is_meant_as_yaml(text: bytes, path: Path) -> bool:
+    begin = text[:65536].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    return path.suffix.lower() in _YAML_ENDINGS and begin not in (b"{", b"")
 
 
 def _zip(file: BinaryIO, where: str) -> Contents:

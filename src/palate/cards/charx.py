@@ -9,6 +9,7 @@ Refused: encryption, names that lead outside, overlapping members, two files `ca
 from __future__ import annotations
 
 import struct
+import unicodedata
 import zlib
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -196,7 +197,8 @@ def _member(raw: bytes, at: int, offset: int, where: str) -> Member:
 def _leads_outside(name: str) -> bool:
     path = PurePosixPath(name.replace("\\", "/"))
     drive = name[1:2] == ":"
-    return path.is_absolute() or drive or ".." in path.parts or not name.isprintable()
+    control = any(unicodedata.category(character) == "Cc" for character in name)
+    return path.is_absolute() or drive or ".." in path.parts or control
 
 
 def _card(listed: Directory, where: str) -> Member:

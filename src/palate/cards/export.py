@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
@@ -65,7 +67,7 @@ def export(
 
     Raises:
         InputError: `source` is no card, the ending is unknown, the version does not exist in that
-            format, or `target` exists and `overwrite` is false.
+            format, the system cannot write the name, or `target` exists and `overwrite` is false.
         StoreError: the disk refuses.
     """
     kind = _kind(target, version)
@@ -90,6 +92,13 @@ def _kind(target: Path, version: Version) -> Carrier:
         raise InputError(f"{target} has none of the endings {', '.join(ENDINGS)}; give it one")
     if kind in {"charx", "yaml"} and version != 3:
         raise InputError(f"{target} cannot be written as V{version}; choose JSON or PNG for that")
+    try:
+        os.fsencode(target)
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{target} cannot be a file name where names are {sys.getfilesystemencoding()}; set "
+            "the environment variable PYTHONUTF8=1"
+        ) from None
     return kind
 
 

@@ -92,6 +92,11 @@ def from_json(value: object, *, card_id: str, where: str) -> Card:
     """
     if not isinstance(value, dict):
         raise InputError(f"{where} holds no character card: its JSON is not an object")
+    if str(value.get("spec")).startswith("lorebook"):
+        raise InputError(
+            f"{where} holds no character card: it is a lorebook alone; put it into a card as its "
+            "character_book"
+        )
     body = _body(value)
     if not any(key in body for key in ("name", *_FIELDS.values(), *_GREETINGS)):
         raise InputError(

@@ -68,6 +68,8 @@ def labels(card: Card) -> Labels | None:
         held = held.get(key) if isinstance(held, dict) else None
     if not isinstance(held, dict) or set(held) != set(Labels._fields):
         return None
+    if not isinstance(held["difficulty"], list):
+        return None
     texts = {key: str(held[key]) for key in Labels._fields if key != "difficulty"}
     return Labels(**texts, difficulty=tuple(str(item) for item in held["difficulty"]))
 

@@ -107,7 +107,7 @@ class Fields:
         return tuple(str(item) for item in listed)
 
     def _refused(self, names: Sequence[str], value: object, wanted: str) -> InputError:
-        name = next(name for name in names if self.values.get(name) == value)
+        name = next(name for name in names if self.values.get(name) is value)
         shown = repr(value)
         if len(shown) > _LONGEST_SHOWN:
             shown = f"{shown[:_LONGEST_SHOWN]}…"

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Collection
 
 MAX_STEM_BYTES = 200  # of 255: an ending, and what a half-written file is called, must fit
+MAX_STEM_CHARACTERS = 100  # the stem is the card's id, and a study takes no longer one
 FALLBACK = "card"
 
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*]+')
@@ -27,7 +28,8 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 def file_stem(name: str, taken: Collection[str] = ()) -> str:
     """A file name without its ending, like `name` and like none of `taken` on any disk.
 
-    At most `MAX_STEM_BYTES` of UTF-8. The same name and the same `taken` give the same stem.
+    At most `MAX_STEM_BYTES` of UTF-8 and `MAX_STEM_CHARACTERS`. The same name and the same `taken`
+    give the same stem.
     """
     stem = _safe(name)
     used = {_on_disk(other) for other in taken}
@@ -35,7 +37,7 @@ def file_stem(name: str, taken: Collection[str] = ()) -> str:
     while _on_disk(tried) in used:
         number += 1
         ending = f" ({number})"
-        tried = (_cut(stem, MAX_STEM_BYTES - len(ending)) or FALLBACK) + ending
+        tried = (_cut(stem, len(ending)) or FALLBACK) + ending
     return tried
 
 
@@ -43,17 +45,18 @@ def _safe(name: str) -> str:
     text = unicodedata.normalize("NFC", _SPACES.sub(" ", name))
     text = "".join(c for c in text if unicodedata.category(c) not in _INVISIBLE)
     text = _FORBIDDEN.sub("_", text).lstrip(" .-~").rstrip(" .")
-    text = _cut(text, MAX_STEM_BYTES - 1)
+    text = _cut(text, 1)
     if not text.strip("_ "):
         return FALLBACK
     return f"_{text}" if _DEVICE.match(text) else text
 
 
-def _cut(text: str, size: int) -> str:
-    """The beginning of `text` that fits `size` bytes, whole characters with their marks."""
-    if len(text.encode()) <= size:
+def _cut(text: str, spare: int) -> str:
+    """The beginning of `text` that leaves `spare` bytes, whole characters with their marks."""
+    fitting = text.encode()[: MAX_STEM_BYTES - spare].decode(errors="ignore")
+    at = min(len(fitting), MAX_STEM_CHARACTERS - spare)
+    if at == len(text):
         return text
-    at = len(text.encode()[:size].decode(errors="ignore"))
     while at > 0 and unicodedata.combining(text[at]):
         at -= 1
     return text[:at].rstrip(" .")
