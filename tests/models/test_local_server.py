@@ -79,22 +79,42 @@ async def test_a_verdict_of_digits_comes_with_the_probabilities_of_each(server):
     assert [max(one, key=one.get) for one in probabilities] == list(text)
 
 
+async def cold_digits(server, prompt):
+    """The answer of a slot that has nothing of this prompt, or of any other."""
+    answer = await ask(server, prompt, cache_prompt=False, **digit_fields("grammar", 3, "12345"))
+    [choice] = answer["choices"]
+    return choice["message"]["content"], read_digits(choice["logprobs"], 3, "12345")
+
+
+def apart(some, others):
+    """The largest difference in a digit's probability between two answers."""
+    return max(
+        abs(one[digit] - other[digit])
+        for one, other in zip(some, others, strict=True)
+        for digit in "12345"
+    )
+
+
 @needs_model
 async def test_a_warm_slot_answers_as_a_cold_one(server):
-    """Other chats in between, at once, reuse the prefix in the slots and change nothing."""
+    """Other chats in between, at once, reuse the prefix in the slots and change nothing.
+
+    A batch computes what it holds with rounding of its own, and a slot keeps it: 0.010 to 0.025
+    were seen between two answers to one prompt, 0.04 to 0.2 between answers to different ones.
+    """
     prompt = "The keeper looks up. 'You are late.'\nDigits:"
-    cold = await ask(server, prompt, cache_prompt=False, **digit_fields("grammar", 3, "12345"))
+    text, cold = await cold_digits(server, prompt)
+    others = [
+        "A list of screws and nails, sorted by size.\nDigits:",
+        "Good night, my love.\nDigits:",
+    ]
+    nearest = min([apart((await cold_digits(server, other))[1], cold) for other in others])
     first, *_ = await asyncio.gather(
         digits(server, prompt), *(ask(server, f"Story {n}: tell it.") for n in range(5))
     )
     warm = await digits(server, prompt)
-    cold_digits = read_digits(cold["choices"][0]["logprobs"], 3, "12345")
-    # Alone, warm differs from cold by 0.012, always. Beside other requests it depends on the batch
-    # (0.010 to 0.023 seen); the answer to another prompt is 0.04 to 0.14 away.
-    for one, noise in ((first, 0.035), (warm, 0.02)):
-        assert one[0] == cold["choices"][0]["message"]["content"]
-        for got, expected in zip(one[1], cold_digits, strict=True):
-            assert got == pytest.approx(expected, abs=noise)
+    assert first[0] == warm[0] == text
+    assert max(apart(first[1], cold), apart(warm[1], cold)) < nearest / 2
 
 
 @needs_model
