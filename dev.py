@@ -133,7 +133,7 @@ def lock() -> int:
     project = ["pyproject.toml", "--extra", "local"]
     sources = {
         "demo": [*project, "requirements/build.in"],
-        "test": [*project, "requirements/build.in", "requirements/test.in"],
+        "test": [*project, "--extra", "annotate", "requirements/build.in", "requirements/test.in"],
         "lock": ["requirements/lock.in"],
     }
     for pins, source in sources.items():

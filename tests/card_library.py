@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
+from palate.cards import library
 from palate.types import Card
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -92,3 +93,12 @@ def _encodes(character: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def coverage_table() -> str:
+    """The library's characters counted by label, as a Markdown table for the docs."""
+    lines = ["| label | characters |", "|---|---|"]
+    for label, counts in library.coverage(library.characters(library.cards("*-en"))).items():
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        lines.append(f"| {label} | {', '.join(f'{name} {n}' for name, n in ordered)} |")
+    return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ import unicodedata
 import pytest
 
 from palate import cards
+from palate.card_list import list_cards, print_cards
 from palate.cards import library, panel
 from worlds import palate, write_study
 
@@ -273,3 +274,49 @@ def test_a_name_that_this_system_cannot_write_does_not_stop_the_others(tmp_path,
     assert "set the environment variable PYTHONUTF8=1" in found.stdout
     assert found.stdout.endswith("1 imported, 1 refused\n")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["Ash.json"]
+
+
+def test_check_takes_a_studys_panel_and_library_cards_too(tmp_path):
+    study = write_study(tmp_path / "s")
+    file = study / "study.toml"
+    text = file.read_text("utf-8").replace('"cards/*.json"', '"cards/*.json", "library:panel-zh"')
+    file.write_text(text, "utf-8")
+    own = len(list((study / "cards").iterdir()))
+    found = said("check", study, "library:gu-qiuping-en")
+    assert found.returncode == 0, found.stderr
+    assert f"{own + panel.SIZE + 1} files" in found.stdout
+    assert len(listed(study)) == own + panel.SIZE
+
+
+def test_check_as_json_with_show_holds_what_is_sent():
+    [found] = json.loads(said("check", "library:gu-qiuping-zh", "--show", "--json").stdout)
+    assert [role for role, _ in found["sent"]] == ["system", "assistant"]
+    assert "顾秋萍" in found["sent"][0][1]
+
+
+def test_a_file_named_like_a_warning_keeps_its_warnings(tmp_path):
+    card = v2("Ash", description="{{weather}}")
+    found = said("check", write(tmp_path / "has no opening.json", card))
+    assert "{{weather}}" in found.stdout
+
+
+def test_filters_hold_in_any_list_and_a_value_that_no_card_has_is_refused(tmp_path):
+    said("export", "library:panel-en", tmp_path)
+    rows = json.loads(said("list", tmp_path, "--genre", "romance", "--json").stdout)
+    assert [row["genre"] for row in rows] == ["romance"]
+    assert len(json.loads(said("list", tmp_path, "--panel", "--json").stdout)) == panel.SIZE
+    assert len(json.loads(said("list", "library:panel-zh", "--json").stdout)) == panel.SIZE
+    secrets = json.loads(said("list", "--difficulty", "secret", "--json").stdout)
+    assert secrets
+    assert all("secret" in row["difficulty"] for row in secrets)
+    refused = said("list", "--genre", "Romance")
+    assert refused.returncode == 2
+    assert "romance" in refused.stderr
+
+
+def test_ids_and_names_are_whole_in_a_narrow_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    print_cards(list_cards("library:panel-en", filters={}, only_panel=False), as_json=False)
+    shown = capsys.readouterr().out
+    assert all(f"{character}-en" in shown for character in panel.panel().characters)

@@ -395,7 +395,10 @@ def test_a_forecast_counts_lore(study):
     constant = forecast({"content": "x" * 400, "constant": True})
     keyed = forecast({"content": "x" * 400, "keys": ["sea"]})
     assert constant.prompt_tokens > keyed.prompt_tokens > without.prompt_tokens
-    note = "of lorebooks, entries that a chat must bring in are not counted; they make it dearer"
+    note = (
+        "of lorebooks, entries that wait for a word in the chat are not counted; "
+        "they make it dearer"
+    )
     assert [note in found.assumptions for found in (without, constant, keyed)] == [
         *(False, True, True)
     ]

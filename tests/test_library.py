@@ -12,6 +12,7 @@ import pytest
 
 from card_library import (
     ACTS_FOR_THE_USER,
+    coverage_table,
     function_words,
     han,
     narrations,
@@ -25,7 +26,8 @@ from card_library import (
 )
 from palate import cards, language
 from palate.cards import library, panel
-from palate.cards.library import GENRES, Labels
+from palate.cards.labels import Labels
+from palate.cards.library import GENRES
 from palate.cards.macros import unknown
 from palate.errors import InputError
 from palate.types import Card
@@ -306,6 +308,4 @@ def test_the_coverage_table_in_the_docs_is_that_of_the_cards():
     docs = Path(__file__).parent.parent / "docs" / "library.md"
     if not docs.is_file():
         pytest.skip("docs are not beside this installation")
-    from palate.card_commands import coverage_table
-
     assert coverage_table() in docs.read_text("utf-8")

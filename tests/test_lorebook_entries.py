@@ -289,8 +289,8 @@ def test_what_has_no_effect_is_warned_of_once():
         "card ash has a lorebook with settings that have no effect here: @@is_user_icon, @@mood, "
         "sticky, probability, outlet",
         "card ash has a lorebook with patterns that cannot be read and match nothing: (",
-        "card ash has a lorebook with entries that no chat brings in, having no keys or being "
-        "switched off: 4",
+        "card ash has a lorebook with entries that no chat brings in, having no key to find or "
+        "being switched off: 4",
     )
 
 

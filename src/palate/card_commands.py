@@ -1,24 +1,23 @@
-"""The commands about character cards: check, import, export and list."""
+"""The commands about character cards: check, import and export."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from palate import cards
-from palate.cards import library, panel
+from palate.cards import library
 from palate.cards.export import ENDINGS, export
 from palate.cards.lorebook import lorebook
 from palate.cards.names import file_stem
-from palate.cards.places import card_files, card_folder, check_target, files_in, is_folder
+from palate.cards.places import card_files, card_folder, check_target, files_in, is_folder, is_study
 from palate.cards.versions import Version, as_v3
+from palate.config import panel_of
 from palate.errors import InputError, PalateError
 from palate.report.safe import terminal_safe
 from palate.types import Card, digest
@@ -30,7 +29,8 @@ VERSIONS: Mapping[str, Version] = {"v1": 1, "v2": 2, "v3": 3}
 class Checked:
     """What `palate cards check` says of one file: either `refused`, or the card and its faults.
 
-    `faults` keep a card from being played; `warnings` are what its author should know.
+    `faults` keep a card from being played; `warnings` are what its author should know; `sent` is
+    what a candidate is told when the chat begins, (role, text) each, where that was asked for.
     """
 
     file: str
@@ -41,10 +41,16 @@ class Checked:
     openings: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    sent: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """2 it cannot be read, 1 it cannot be played, 0 it can."""
+        return 2 if self.refused is not None else int(bool(self.faults))
 
 
-def check_cards(places: Sequence[Path], *, as_json: bool, show: bool) -> int:
-    """Check card files, folders of them or the cards folder of a study.
+def check_cards(places: Sequence[str], *, as_json: bool, show: bool) -> int:
+    """Check card files, folders of them, studies (their cards folder and panel) or library cards.
 
     Returns:
         0 all can be played; 1 one cannot; 2 one cannot be read.
@@ -52,24 +58,37 @@ def check_cards(places: Sequence[Path], *, as_json: bool, show: bool) -> int:
     Raises:
         InputError: a place does not exist or holds no card file.
     """
-    files = list(card_files(places))
     results = []
-    for path in files:
-        result = _checked(path)
-        results.append(result)
+    for path in named_files(places):
+        results.append(_checked(path, show=show))
         if not as_json:
-            _say(result)
-            if show and result.refused is None:
-                click.echo(terminal_safe(preview(cards.read(path)), lines=True))
+            _say(results[-1])
+    codes = Counter(one.exit_code for one in results)
     if as_json:
         click.echo(json.dumps([asdict(one) for one in results], ensure_ascii=False, indent=2))
     elif len(results) > 1:
-        refused, unplayable = _count(results)
-        played = len(results) - refused - unplayable
         click.echo(
-            f"{len(results)} files: {played} can be played, {unplayable} cannot, {refused} refused"
+            f"{len(results)} files: {codes[0]} can be played, {codes[1]} cannot, {codes[2]} refused"
         )
-    return _verdict(results)
+    return max(codes)
+
+
+def named_files(places: Sequence[str]) -> tuple[Path, ...]:
+    """The card files that paths, folders, studies and `library:PATTERN` name, each once.
+
+    Raises:
+        InputError: a place does not exist or holds no card file.
+    """
+    found: dict[Path, None] = {}
+    for place in places:
+        if place.startswith(library.PREFIX):
+            found.update(dict.fromkeys(library.matching(place.removeprefix(library.PREFIX))))
+        elif is_study(Path(place)):
+            found.update(dict.fromkeys((*files_in(Path(place)), *panel_of(Path(place)))))
+        else:
+            found.update(dict.fromkeys(card_files([Path(place)])))
+    same = {path.resolve(): path for path in reversed(found)}
+    return tuple(reversed(same.values()))
 
 
 def import_cards(places: Sequence[Path], *, into: Path) -> int:
@@ -137,67 +156,6 @@ def export_cards(source: str, target: Path, *, version: str, overwrite: bool) ->
         _exported(path, target / path.name, version, overwrite)
 
 
-def list_cards(place: Path | None, *, filters: Mapping[str, str], only_panel: bool) -> list[Card]:
-    """The cards of a study or folder, else of the library, that carry these labels.
-
-    Raises:
-        InputError: the place is neither a study nor a folder.
-    """
-    if place is not None and not is_folder(place):
-        raise InputError(
-            f"{place} is no folder; name a study or a folder of cards, or give a single file to "
-            "`palate cards check`"
-        )
-    if place is not None:
-        return [card for _, card in _readable(place)]
-    found = library.cards("panel" if only_panel else "*")
-    return [card for card in found if _carries(card, filters)]
-
-
-def print_cards(found: Sequence[Card], *, as_json: bool) -> None:
-    """Print a list of cards, one a line; what is on the panel carries a star."""
-    labelled = any(library.labels(card) for card in found)
-    members = set(panel.panel().characters) if labelled else set()
-    rows = [_row(card, members) for card in found]
-    if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
-        return
-    table = Table(box=None, pad_edge=False)
-    columns = ("id", "name", *(("genre", "relationship", "mood", "role") if labelled else ()))
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    for row in rows:
-        star = " *" if row["panel"] else ""
-        cells = (terminal_safe(str(row[column] or "")) for column in columns)
-        table.add_row(*(Text(c + (star if i == 0 else "")) for i, c in enumerate(cells)))
-    console = Console()
-    if not console.is_terminal:
-        console.width = 1000  # a pipe has no width to cut ids and names to
-    console.print(table)
-    if any(row["panel"] for row in rows):
-        frozen = panel.panel()
-        console.print(Text(f"* the panel, version {frozen.version}, {frozen.sha256[:12]}"))
-    console.print(Text(f"{len(rows)} cards"))
-
-
-def preview(card: Card) -> str:
-    """What the candidate is sent when a chat with this card begins, message by message."""
-    try:
-        messages = cards.chat_prompt(card, ())
-    except InputError as error:
-        return f"--- nothing: {error}"
-    return "\n".join(f"--- {one.role}\n{one.text}" for one in messages)
-
-
-def coverage_table() -> str:
-    """The library's characters counted by label, as a Markdown table for the docs."""
-    lines = ["| label | characters |", "|---|---|"]
-    for label, counts in library.coverage(library.characters(library.cards("*-en"))).items():
-        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        lines.append(f"| {label} | {', '.join(f'{name} {n}' for name, n in ordered)} |")
-    return "\n".join(lines) + "\n"
-
-
 def _readable(place: Path) -> Iterator[tuple[Path, Card]]:
     """The cards of a folder or study; what is none is named on standard error."""
     for path in files_in(place) if is_folder(place) else ():
@@ -212,7 +170,7 @@ def _content(card: Card) -> str:
     return digest(as_v3(card.original))
 
 
-def _checked(path: Path) -> Checked:
+def _checked(path: Path, *, show: bool) -> Checked:
     try:
         loaded = cards.load(path)
     except PalateError as error:
@@ -220,6 +178,8 @@ def _checked(path: Path) -> Checked:
     card = loaded.card
     numbers = tuple(one.number for one in cards.openings(card))
     faults = tuple(_faults(card))
+    # A fault says the same as these warnings, and more.
+    said = {*faults, f"card {card.id} has no opening; a run needs one"}
     return Checked(
         file=str(path),
         name=card.name,
@@ -227,9 +187,8 @@ def _checked(path: Path) -> Checked:
         carrier=loaded.carrier,
         openings=numbers,
         faults=faults,
-        warnings=tuple(
-            one for one in loaded.warnings if "has no opening" not in one and one not in faults
-        ),
+        warnings=tuple(one for one in loaded.warnings if one not in said),
+        sent=tuple(cards.chat_prompt(card, ())) if show and not faults else (),
     )
 
 
@@ -255,41 +214,11 @@ def _say(one: Checked) -> None:
     )
     for note in (*one.faults, *one.warnings):
         click.echo(f"         {terminal_safe(note)}")
-
-
-def _count(results: Iterable[Checked]) -> tuple[int, int]:
-    listed = list(results)
-    refused = sum(one.refused is not None for one in listed)
-    return refused, sum(bool(one.faults) for one in listed)
-
-
-def _verdict(results: Iterable[Checked]) -> int:
-    refused, unplayable = _count(results)
-    return 2 if refused else int(unplayable > 0)
+    for role, text in one.sent:
+        click.echo(f"--- {role}\n{terminal_safe(text, lines=True)}")
 
 
 def _exported(source: Path, target: Path, version: str, overwrite: bool) -> None:
     for note in export(source, target, version=VERSIONS[version], overwrite=overwrite):
         click.echo(f"note: {terminal_safe(note)}", err=True)
     click.echo(f"Wrote {terminal_safe(str(target))}")
-
-
-def _carries(card: Card, filters: Mapping[str, str]) -> bool:
-    held = library.labels(card)
-    if held is None:
-        return False
-    values = {**held._asdict(), "language": card.language}
-    return all(values[key] == value for key, value in filters.items())
-
-
-def _row(card: Card, members: set[str]) -> dict[str, str | bool | None]:
-    held = library.labels(card)
-    row: dict[str, str | bool | None] = {
-        "id": card.id,
-        "name": card.name,
-        "language": card.language,
-    }
-    for field in ("genre", "relationship", "mood", "role"):
-        row[field] = getattr(held, field) if held else None
-    row["panel"] = held is not None and held.character in members
-    return row

@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from palate import __version__
-from palate.errors import PalateError
+from palate.errors import InputError, PalateError
 from palate.output import make_sturdy, silence
 
 EXIT_CODES = """
@@ -101,14 +101,14 @@ def cards_group() -> None:
 
 
 @cards_group.command(name="check")
-@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("places", nargs=-1, required=True)
 @click.option("--show", is_flag=True, help="Print what a candidate is sent when the chat begins.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check_cards(places: tuple[Path, ...], show: bool, as_json: bool) -> None:
+def check_cards(places: tuple[str, ...], show: bool, as_json: bool) -> None:
     """Say what each card would be in a chat, and what is wrong with it.
 
-    PLACES are card files, folders of them, or studies (their cards folder). Exit code 1 if a card
-    cannot be played, 2 if one cannot be read.
+    PLACES are card files, folders of them, studies (their cards folder and panel) or cards of the
+    library (library:ID). Exit code 1 if a card cannot be played, 2 if one cannot be read.
     """
     from palate.card_commands import check_cards as check
 
@@ -161,24 +161,134 @@ def export_cards(card: str, target: Path, version: str, overwrite: bool) -> None
 
 
 @cards_group.command(name="list")
-@click.argument("place", required=False, type=click.Path(path_type=Path))
+@click.argument("place", required=False)
 @click.option("--panel", "only_panel", is_flag=True, help="Only the frozen panel.")
 @click.option("--language", type=click.Choice(["en", "zh"]))
 @click.option("--genre")
 @click.option("--relationship", help="What the user is to the character.")
 @click.option("--mood")
+@click.option("--rhythm", help="How the character speaks.")
+@click.option("--difficulty", help="What the character asks of a candidate.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_cards(place: Path | None, only_panel: bool, as_json: bool, **wanted: str | None) -> None:
+def list_cards(place: str | None, only_panel: bool, as_json: bool, **wanted: str | None) -> None:
     """List the cards of a study or folder; without one, those of the library.
 
     The library has 300 characters, each in English and Chinese. In a study.toml,
-    panel = ["library:panel-en"] plays the frozen panel.
+    panel = ["library:panel-en"] plays the frozen panel, "library:panel" it in both languages.
     """
-    from palate.card_commands import list_cards as find
-    from palate.card_commands import print_cards
+    from palate.card_list import list_cards as find
+    from palate.card_list import print_cards
 
     filters = {key: value for key, value in wanted.items() if value is not None}
     print_cards(find(place, filters=filters, only_panel=only_panel), as_json=as_json)
+
+
+@palate.group(name="history")
+def history_group() -> None:
+    """Histories: people's real, rated chats."""
+
+
+@history_group.command(name="import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="Study folder [default: the current one].",
+)
+@click.option("--user", help="Whose chats they are [default: as the files say].")
+@click.option("--card", help="Card id of all these chats [default: by the character's name].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(
+        ["palate", "sillytavern", "cai-tools", "oobabooga", "agnai", "openai", "sharegpt"]
+    ),
+    help="[default: told by content]",
+)
+@click.option(
+    "--map",
+    "mapping",
+    type=click.Path(path_type=Path),
+    help="TOML that says which fields of a CSV or of other JSON hold what.",
+)
+@click.option(
+    "--ratings",
+    type=click.Path(path_type=Path),
+    help="CSV with the columns session,turn,satisfaction,note; turns count from 0.",
+)
+@click.option("--thumbs", help="What thumbs count as, for example up=5,down=2.")
+@click.option("--keep-hidden", is_flag=True, help="Take messages hidden from the model as turns.")
+@click.option("--dry-run", is_flag=True, help="Say what was understood; write nothing.")
+def import_history(
+    files: tuple[Path, ...],
+    into: Path,
+    user: str | None,
+    card: str | None,
+    form: str | None,
+    mapping: Path | None,
+    ratings: Path | None,
+    thumbs: str | None,
+    keep_hidden: bool,
+    dry_run: bool,
+) -> None:
+    """Add the sessions in chat FILES to histories/USER.jsonl of a study.
+
+    \b
+    palate history import chats/*.jsonl --into my-study --user ines --dry-run
+
+    Read are SillyTavern, OpenAI messages, ShareGPT, oobabooga, Agnai, CAI Tools, palate's own JSON
+    Lines, and with --map any CSV or JSON. What is left out is counted and named; a session that is
+    there already is not added again.
+    """
+    from palate.history_commands import ImportSettings
+    from palate.history_commands import import_history as add
+
+    settings = ImportSettings(
+        into, user, card, form, mapping, ratings, thumbs, keep_hidden=keep_hidden, dry_run=dry_run
+    )
+    raise SystemExit(add(files, settings))
+
+
+PLACE = click.argument("place", metavar="STUDY|FILE", type=click.Path(path_type=Path))
+
+
+@history_group.command(name="check")
+@PLACE
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check_history(place: Path, as_json: bool) -> None:
+    """Say what is wrong with each user's history, or weak, for a simulator and a rubric.
+
+    Exit code 1 if no simulator or no rubric can be made of one, 2 if one cannot be read.
+    """
+    from palate.history_review_commands import check_history as check
+
+    raise SystemExit(check(place, as_json=as_json))
+
+
+@history_group.command(name="stats")
+@PLACE
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--out", type=click.Path(path_type=Path), help="HTML file to draw them into.")
+def history_stats(place: Path, as_json: bool, out: Path | None) -> None:
+    """Count each user's sessions, ratings, lengths, habits and endings."""
+    from palate.history_review_commands import show_stats
+
+    show_stats(place, as_json=as_json, out=out)
+
+
+@history_group.command(name="split")
+@STUDY
+@click.option("--user", required=True, help="The user's id in the study.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def history_split(study: Path, user: str, as_json: bool) -> None:
+    """Show which sessions train and which are held out, and why.
+
+    The split is made and recorded below splits/ if it was not yet; a recorded one stays.
+    """
+    from palate.history_review_commands import show_split
+
+    show_split(study, user=user, as_json=as_json)
 
 
 @palate.command()
@@ -303,6 +413,66 @@ def rubric_verify(study: Path) -> None:
     from palate.rubric_commands import verify_rubrics
 
     verify_rubrics(study)
+
+
+@palate.command()
+@STUDY
+@click.option("--invite", multiple=True, metavar="NAME", help="Make a link for NAME; repeatable.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3650),
+    default=30,
+    show_default=True,
+    help="How long the links of --invite work.",
+)
+@click.option("--revoke", multiple=True, metavar="NAME", help="Make the links of NAME useless.")
+@click.option(
+    "--chats",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Session JSON Lines whose people, invited by their user_id, rate them turn by turn.",
+)
+@click.option("--list", "show", is_flag=True, help="Show how far each person is.")
+@click.option("--export", is_flag=True, help="Write one session file a person.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for --export [default: annotations in the study folder].",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8765,
+    show_default=True,
+    help="Port to listen at; 0 takes a free one.",
+)
+@click.option("--url", help="Where people reach the app, for links, if not at host and port.")
+@click.option(
+    "--database",
+    envvar="PALATE_DATABASE",
+    metavar="URL",
+    help="sqlite:///FILE or postgresql://USER@HOST/NAME; a password is better put into the "
+    "environment variable PALATE_DATABASE [default: annotations.sqlite3 in the study folder].",
+)
+def annotate(study: Path, **options: object) -> None:
+    """Serve a web page where invited people chat with a STUDY's candidates and rate replies.
+
+    With --list, --export or --revoke nothing is served; all of them work while a server runs.
+
+    \b
+    palate annotate my-study --invite ada --invite ben
+    palate annotate my-study --list
+    palate annotate my-study --export
+    """
+    try:
+        from palate.annotate.command import Options
+        from palate.annotate.command import annotate as do
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"palate annotate needs {error.name}: pip install 'palate[annotate]'"
+        ) from None
+    do(study, Options.model_validate(options))
 
 
 def main() -> NoReturn:

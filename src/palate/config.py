@@ -250,16 +250,30 @@ def load_study(path: Path) -> Study:
         InputError: it is missing, not TOML, or a key is unknown or wrong; one sentence with the
             line.
     """
+    study, text = _read(path)
+    for place, model in study.content.models():
+        _check_model(study, place, model, text)
+    return study
+
+
+def panel_of(path: Path) -> tuple[Path, ...]:
+    """The panel's card files alone: looking at cards needs no model and no key.
+
+    Raises:
+        InputError: as `load_study` and `Study.panel_files` do.
+    """
+    return _read(path)[0].panel_files()
+
+
+def _read(path: Path) -> tuple[Study, str]:
+    """The study and the text of its file."""
     try:
         file = path / "study.toml" if path.is_dir() else path
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); mend its path") from None
     text = toml_input.read_text(file, f"`palate init {path}` writes a study to begin with")
     content = _validated(file, text)
-    study = Study(folder=file.parent.absolute(), file=file, content=content)
-    for place, model in content.models():
-        _check_model(study, place, model, text)
-    return study
+    return Study(folder=file.parent.absolute(), file=file, content=content), text
 
 
 def _validated(file: Path, text: str) -> StudyFile:

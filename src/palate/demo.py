@@ -16,13 +16,12 @@ SAMPLES_FOLDER = Path(__file__).resolve().parent / "sample"
 
 
 class Sample(NamedTuple):
-    """A sample study: a folder of the package, completed by histories and library cards.
+    """A sample study: the folder of its name, completed by histories and library cards.
 
     `sessions` is how many of each user's sessions are taken, from the first; None takes all.
     `cards` are copied into the study's cards folder; a panel of the library needs no copy.
     """
 
-    folder: str
     users: tuple[str, ...]
     sessions: int | None
     cards: tuple[str, ...] = ()
@@ -30,13 +29,12 @@ class Sample(NamedTuple):
 
 SAMPLES = {
     "demo": Sample(
-        "demo",
         users=("synthetic-ines", "synthetic-oskar"),
         sessions=8,
         cards=("desmond-pike-en", "nkechi-sund-en", "teodora-visk-en"),
     ),
-    "en": Sample("en", ("synthetic-ines", "synthetic-oskar", "synthetic-tamsin"), sessions=None),
-    "zh": Sample("zh", ("synthetic-doudou", "synthetic-zhenru"), sessions=None),
+    "en": Sample(("synthetic-ines", "synthetic-oskar", "synthetic-tamsin"), sessions=None),
+    "zh": Sample(("synthetic-doudou", "synthetic-zhenru"), sessions=None),
 }
 
 
@@ -53,7 +51,7 @@ def write_sample(folder: Path, name: str = "demo") -> None:
         raise InputError(f"{folder} is not empty; name a new folder, so that nothing is lost")
     with _writing(folder) as beside:
         sample = SAMPLES[name]
-        shutil.copytree(SAMPLES_FOLDER / sample.folder, beside)
+        shutil.copytree(SAMPLES_FOLDER / name, beside)
         _write_histories(sample, beside / "histories")
         _write_cards(sample, beside / "cards")
 
@@ -103,7 +101,8 @@ def _write_histories(sample: Sample, folder: Path) -> None:
 def _write_cards(sample: Sample, folder: Path) -> None:
     from palate.cards import library
 
-    folder.mkdir()
+    if sample.cards:
+        folder.mkdir()
     for name in sample.cards:
         [path] = library.matching(name)
         shutil.copyfile(path, folder / path.name)

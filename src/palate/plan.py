@@ -36,7 +36,7 @@ REPLY_TOKENS = 150
 # A verdict in JSON with a short reason a dimension; digits take one token each.
 VERDICT_TOKENS = {"personal": 80, "generic": 350, "session": 400}
 _ABOUT_LORE = (
-    "of lorebooks, entries that a chat must bring in are not counted; they make it dearer",
+    "of lorebooks, entries that wait for a word in the chat are not counted; they make it dearer",
 )
 
 

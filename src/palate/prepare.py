@@ -106,7 +106,7 @@ def prepare(path: Path) -> Prepared:
         rubrics=rubrics,
         simulators={user.id: _simulator(study, user) for user in study.content.users},
         sessions=sessions,
-        own_prompts=dict(_own_prompts(study)),
+        own_prompts=dict(own_prompts(study)),
     )
     for card in prepared.cards.values():
         cards.opening(card)
@@ -215,7 +215,8 @@ def _simulator(study: Study, user: UserSection) -> Simulator:
     )
 
 
-def _own_prompts(study: Study) -> Iterator[tuple[str, Prompt]]:
+def own_prompts(study: Study) -> Iterator[tuple[str, Prompt]]:
+    """The prompt files of candidates, by candidate; raises `InputError` for one not to be read."""
     for candidate in study.content.candidates:
         if candidate.prompt in ("card", "none"):
             continue

@@ -151,7 +151,7 @@ async def _ask(table: Table, side: Speaker, messages: list[Message]) -> list[Com
     A provider's block is final: asking again would buy the same block.
     """
     seat = table.simulator if side == "user" else table.candidate
-    prompt = _prompt(seat, side, table.opening, messages)
+    prompt = prompt_for(seat, side, table.opening, messages)
     completions: list[Completion] = []
     for attempt in range(ATTEMPTS_AT_A_MESSAGE):
         request = _request(table, seat, side, prompt, len(messages) // 2, attempt)
@@ -162,9 +162,10 @@ async def _ask(table: Table, side: Speaker, messages: list[Message]) -> list[Com
     return completions
 
 
-def _prompt(
+def prompt_for(
     seat: Seat, side: Speaker, opening: str, messages: Sequence[Message]
 ) -> tuple[ChatMessage, ...]:
+    """What `side` is sent for its next message: all it is told, and the chat as it sees it."""
     history = as_seen_by(side, opening, messages)
     if seat.remembers:
         history = history[-1:]
@@ -186,7 +187,7 @@ def _request(
     key = table.cell.key
     sampling = seat.sampling
     if seat.seeded:
-        sampling = replace(sampling, seed=_seed(table.seed, key, side, turn, attempt))
+        sampling = replace(sampling, seed=seed_of(table.seed, key, side, turn, attempt))
     return Request(
         messages=prompt,
         sampling=sampling,
@@ -196,7 +197,7 @@ def _request(
     )
 
 
-def _seed(study_seed: int, key: str, side: Speaker, turn: int, attempt: int) -> int:
+def seed_of(study_seed: int, key: str, side: Speaker, turn: int, attempt: int) -> int:
     """Seeded by the cell and the turn: a resumed run asks what it would have asked, and the two
     repetitions ask differently. In 0 .. 2^31 - 1, which every server takes."""
     text = f"{study_seed}|{key}|{side}|{turn}|{attempt}"

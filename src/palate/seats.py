@@ -12,6 +12,7 @@ from palate.judging.tracks import Judge, Rubrics, Subject
 from palate.models.client import Model
 from palate.models.spec import ModelSpec
 from palate.prepare import Prepared, judge_form, sampling
+from palate.prompts import Prompt
 from palate.roleplay import Seat, Table
 from palate.rubrics.shared import load_shared
 from palate.simulators import flags
@@ -62,7 +63,7 @@ class Seats:
                 )
                 for user in content.users
             },
-            **{("candidate", c.name): _open_candidate(c, models) for c in content.candidates},
+            **{("candidate", c.name): open_candidate(c, models) for c in content.candidates},
         }
         judge = models.open(content.judge.model, headers=content.judge.headers)
         self.judge = Judge(
@@ -144,27 +145,44 @@ class Seats:
         return self._candidate_seats[key]
 
     def _new_candidate_seat(self, cell: Cell) -> Seat:
-        candidate = self._candidates[cell.candidate]
-        system, after, tells = "", None, None
-        if candidate.prompt != "none":
-            card, name = self._prepared.cards[cell.card_id], self._users[cell.user_id].name
-            own, dice = self._prepared.own_prompts.get(candidate.name), self._dice(cell)
-            system, after = cards.candidate_prompt(card, user_name=name, prompt=own, dice=dice)
-            tells = cards.tells(card, user_name=name, prompt=own, dice=dice)
-        return Seat(
-            model=self._models["candidate", candidate.name],
-            sampling=sampling("candidate", candidate),
-            system=system,
-            after_history=after or "",
-            seeded=_takes_seeds(candidate.model),
-            gets_session=_session_header(candidate) is not None
-            or candidate.session_field is not None,
-            remembers=candidate.sends == "last",
-            tells=tells,
+        return candidate_seat(
+            self._candidates[cell.candidate],
+            self._models["candidate", cell.candidate],
+            self._prepared.cards[cell.card_id],
+            user_name=self._users[cell.user_id].name,
+            prompt=self._prepared.own_prompts.get(cell.candidate),
+            dice=self._dice(cell),
         )
 
 
-def _open_candidate(candidate: CandidateSection, models: OpensModels) -> Model:
+def candidate_seat(
+    candidate: CandidateSection,
+    model: Model,
+    card: Card,
+    *,
+    user_name: str | None,
+    prompt: Prompt | None,
+    dice: cards.Dice,
+) -> Seat:
+    """The seat of a candidate that plays `card`; `prompt` is its own prompt file, if it has one."""
+    system, after, tells = "", None, None
+    if candidate.prompt != "none":
+        system, after = cards.candidate_prompt(card, user_name=user_name, prompt=prompt, dice=dice)
+        tells = cards.tells(card, user_name=user_name, prompt=prompt, dice=dice)
+    return Seat(
+        model=model,
+        sampling=sampling("candidate", candidate),
+        system=system,
+        after_history=after or "",
+        seeded=_takes_seeds(candidate.model),
+        gets_session=_session_header(candidate) is not None or candidate.session_field is not None,
+        remembers=candidate.sends == "last",
+        tells=tells,
+    )
+
+
+def open_candidate(candidate: CandidateSection, models: OpensModels) -> Model:
+    """The candidate's model, with its headers and the place of its session id."""
     return models.open(
         candidate.model,
         headers=candidate.headers,

@@ -156,6 +156,13 @@ def test_held_out_sessions_carry_no_label_and_their_labels_are_in_one_object():
     assert "4" not in repr(made.labels)
 
 
+def test_ratings_that_an_importer_kept_under_extra_are_held_out_too():
+    kept = {"turns": {"2": {"rating": 9}}, "session_rating": 5}
+    made = split([one.model_copy(update={"extra": kept}) for one in TEN], seed=7)
+    assert [item.session.extra for item in made.held_out] == [{}, {}]
+    assert made.training[0].session.extra == kept
+
+
 def test_training_digests_are_those_of_the_sessions():
     made = split(TEN, seed=7)
     assert made.training_digests()["s0"] == TEN[0].digest()
@@ -210,3 +217,8 @@ def test_a_record_that_was_edited_is_refused(tmp_path):
             read_split(path, TEN)
     with pytest.raises(InputError, match="does not exist; split the history first"):
         read_split(tmp_path / "none.json", TEN)
+
+
+def test_something_is_left_to_learn_from_whatever_the_share():
+    made = split(TEN[:3], seed=7, held_out_share=0.99)
+    assert (len(made.training), len(made.held_out)) == (1, 2)

@@ -1,11 +1,10 @@
 """The page in a real browser, full of hostile text: nothing runs, nothing loads, all is shown."""
 
-import shutil
-
 import pytest
 from hostile import CARD_NAMES, ERRORS, FILE_NAMES, MESSAGES, MODEL_IDS, REASONS
 from report_world import Words, report_data
 
+from contrast import CONTRAST
 from palate.report.page import write_report
 
 pytestmark = pytest.mark.browser
@@ -21,19 +20,6 @@ WORDS = Words(
     candidate=CARD_NAMES[1],
     raw=MESSAGES[0],
 )
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    executable = shutil.which("chromium") or shutil.which("google-chrome")
-    if executable is None:
-        pytest.skip("no Chromium on this machine")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @pytest.fixture
@@ -176,39 +162,3 @@ def test_text_stands_out_from_what_is_behind_it(seen, scheme):
     seen.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     low = seen.evaluate(CONTRAST)
     assert low == []
-
-
-CONTRAST = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const rgb = (color, under) => {
-    canvas.clearRect(0, 0, 1, 1);
-    if (under) { canvas.fillStyle = under; canvas.fillRect(0, 0, 1, 1); }
-    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = (color) => {
-    const [r, g, b] = color.map((c) => c / 255)
-      .map((c) => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
-    return .2126 * r + .7152 * g + .0722 * b;
-  };
-  const behind = (one) => {
-    for (; one; one = one.parentElement) {
-      const color = getComputedStyle(one).backgroundColor;
-      if (rgb(color)[3] === 255) return color;
-    }
-    return "Canvas";
-  };
-  const low = new Set();
-  for (const one of document.querySelectorAll("main *, header *, nav *")) {
-    const says = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!says || !one.checkVisibility()) continue;
-    const under = behind(one), style = getComputedStyle(one);
-    canvas.globalAlpha = +style.opacity;
-    const ink = rgb(style.color, under);
-    canvas.globalAlpha = 1;
-    const [a, b] = [light(ink), light(rgb(under))].sort((x, y) => y - x);
-    const ratio = (a + .05) / (b + .05);
-    if (ratio < 4.5) low.add(`${one.tagName}.${one.className} ${ratio.toFixed(2)}`);
-  }
-  return [...low];
-}"""

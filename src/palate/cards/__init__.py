@@ -11,8 +11,8 @@ from palate.cards.files import (
     read,
     warnings,
 )
-from palate.cards.macros import Dice, filled
-from palate.cards.prompts import NEUTRAL_NAME, NO_DICE, card_text, opening, scene
+from palate.cards.macros import NO_DICE, Dice, filled
+from palate.cards.prompts import NEUTRAL_NAME, card_text, opening, scene
 from palate.cards.telling import (
     LORE_RULES,
     CandidatePrompt,

@@ -57,6 +57,11 @@ class Key(NamedTuple):
     text: str
     is_pattern: bool = False
 
+    @property
+    def can_be_found(self) -> bool:
+        """Whether it is words, or a pattern that can be read."""
+        return not self.is_pattern or patterns.compiled(self.text) is not None
+
 
 class Search(NamedTuple):
     """What must stand in the chat for the entry to match.
@@ -129,7 +134,7 @@ class Entry(NamedTuple):
         """Whether any chat can bring it in."""
         if self.when.activate or self.when.dont_activate:
             return self.when.activate
-        return self.search.constant or bool(self.search.keys)
+        return self.search.constant or any(key.can_be_found for key in self.search.keys)
 
 
 class Read(NamedTuple):

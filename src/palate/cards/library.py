@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from palate.cards.files import read
-from palate.cards.panel import FOLDER, LANGUAGES, Labels, panel_files
+from palate.cards.labels import FOLDER, LANGUAGES, Labels
+from palate.cards.panel import panel_files
 from palate.errors import InputError
 from palate.types import Card
 
@@ -51,7 +52,7 @@ def matching(pattern: str) -> tuple[Path, ...]:
     if not found:
         raise InputError(
             f"{PREFIX}{pattern[:200]} names no card of the library; `palate cards list` shows "
-            f"their ids, and {PREFIX}panel-en stands for the panel in English"
+            f"their ids, and {PREFIX}panel, {PREFIX}panel-en and {PREFIX}panel-zh are the panel"
         )
     return found
 

@@ -87,9 +87,9 @@ def checked(card: Card) -> Checked:
             name for item in read for name in item.without_effect
         ],
         "patterns that cannot be read and match nothing": [
-            key.text for key in keys if key.is_pattern and patterns.compiled(key.text) is None
+            key.text for key in keys if not key.can_be_found
         ],
-        "entries that no chat brings in, having no keys or being switched off": [
+        "entries that no chat brings in, having no key to find or being switched off": [
             str(entry.number) for entry in book.entries if not entry.can_match
         ],
     }

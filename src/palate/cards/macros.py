@@ -49,7 +49,7 @@ class Dice(NamedTuple):
     moment: int = 0
 
 
-_NO_DICE = Dice()
+NO_DICE = Dice()
 
 
 def filled(
@@ -58,7 +58,7 @@ def filled(
     char: str,
     user: str,
     original: str = "",
-    dice: Dice = _NO_DICE,
+    dice: Dice = NO_DICE,
     place: str = "",
 ) -> str:
     """`text` with its macros replaced; `place` names the text within its card."""
@@ -67,7 +67,7 @@ def filled(
     return _Pass(char, user, original, dice, place).over(text)
 
 
-def scanned(text: str, *, char: str, user: str, dice: Dice = _NO_DICE, place: str = "") -> str:
+def scanned(text: str, *, char: str, user: str, dice: Dice = NO_DICE, place: str = "") -> str:
     """`filled`, with what {{hidden_key:…}} hides in its place: the text that keys are sought in
     where one lorebook entry brings in another."""
     return _Pass(char, user, "", dice, place, shows_hidden=True).over(text)
@@ -77,7 +77,7 @@ def unknown(text: str) -> tuple[str, ...]:
     """The macros that `filled` leaves as they are, each once, in order of appearance."""
     if "{{" not in text:
         return ()
-    reading = _Pass("{{char}}", "{{user}}", "", _NO_DICE, "")
+    reading = _Pass("{{char}}", "{{user}}", "", NO_DICE, "")
     reading.over(text)
     return tuple(dict.fromkeys(map(_shortened, reading.left)))
 

@@ -15,27 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from palate.cards.labels import FOLDER, LANGUAGES, Labels
 from palate.errors import InputError
 from palate.json_input import parsed
 
-FOLDER = Path(__file__).resolve().parent.parent / "library"
-LANGUAGES = ("en", "zh")
 SIZE = 10
-
-
-class Labels(NamedTuple):
-    """What a library card is listed and counted by; the same in both languages.
-
-    `relationship` is what the user is to the character; `difficulty` what it asks of a candidate.
-    """
-
-    character: str
-    role: str
-    genre: str
-    relationship: str
-    mood: str
-    rhythm: str
-    difficulty: tuple[str, ...]
 
 
 class Panel(NamedTuple):
@@ -62,9 +46,10 @@ def panel() -> Panel:
     path = FOLDER / "panel.json"
     value = parsed(path.read_bytes(), str(path))
     try:
-        assert isinstance(value, dict)
+        if not isinstance(value, dict):
+            raise TypeError
         return Panel(int(value["version"]), tuple(value["characters"]), dict(value["files"]))
-    except (AssertionError, KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         raise InputError(f"{path} is damaged; install palate anew") from None
 
 

@@ -60,10 +60,14 @@ def files_in(place: Path) -> Sequence[Path]:
 
 def card_folder(place: Path) -> Path:
     """Where the cards of a study are; any other folder is one of cards itself."""
+    return place / CARDS if is_study(place) else place
+
+
+def is_study(place: Path) -> bool:
+    """Whether it is a study's folder."""
     with contextlib.suppress(OSError):
-        if (place / "study.toml").is_file():
-            return place / CARDS
-    return place
+        return (place / "study.toml").is_file()
+    return False
 
 
 def is_folder(place: Path) -> bool:

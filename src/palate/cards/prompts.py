@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from palate.cards.entries import Position
 from palate.cards.files import nickname, openings
-from palate.cards.macros import Dice, filled, is_blank
+from palate.cards.macros import NO_DICE, Dice, filled, is_blank
 from palate.errors import InputError
 from palate.prompts import Prompt, load, placeholders
 from palate.types import Card, Scene
@@ -24,7 +24,6 @@ NEUTRAL_NAME = {"en": "Alex", "zh": "小安"}
 
 Lore = Mapping[Position, Sequence[str]]
 
-NO_DICE = Dice()
 NO_LORE: Lore = {}
 _START = re.compile(r"<\s*start\s*>", re.IGNORECASE)
 

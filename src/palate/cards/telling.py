@@ -17,8 +17,8 @@ from palate.cards.activation import active, chat
 from palate.cards.entries import Entry, Position, Role
 from palate.cards.files import openings
 from palate.cards.lorebook import Lorebook, lorebook, settled
-from palate.cards.macros import Dice, draws, draws_anew
-from palate.cards.prompts import NO_DICE, Lore, filler, opening, post_history, system
+from palate.cards.macros import NO_DICE, Dice, draws, draws_anew
+from palate.cards.prompts import Lore, filler, opening, post_history, system
 from palate.chat import Insertion, Told, as_seen_by, told_messages
 from palate.models.client import ChatMessage
 from palate.prompts import Prompt, placeholders

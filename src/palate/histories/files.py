@@ -23,6 +23,7 @@ from palate.types import Session, Turn
 _SESSION_FIELDS = frozenset(Session.model_fields)
 _TURN_FIELDS = frozenset(Turn.model_fields)
 _IDS = ("session_id", "user_id", "card_id")
+_DEEPEST = 100  # levels under `extra`; what serialises a session gives up at some 250
 
 
 def read(path: Path, *, user_id: str | None = None) -> tuple[Session, ...]:
@@ -38,7 +39,7 @@ def read(path: Path, *, user_id: str | None = None) -> tuple[Session, ...]:
         if not line.strip():
             continue
         where = f"{path} line {number}"
-        session = _session(line, where)
+        session = session_of(_object(line, where), where)
         if user_id is not None and session.user_id != user_id:
             raise InputError(
                 f"{where}: the session is of user {session.user_id!r}, not of {user_id!r}; "
@@ -67,8 +68,12 @@ def _lines(path: Path) -> Sequence[bytes]:
         raise InputError(f"{path} cannot be read as a history: {reason}") from None
 
 
-def _session(line: bytes, where: str) -> Session:
-    value = _object(line, where)
+def session_of(value: Mapping[str, object], where: str) -> Session:
+    """The session that a JSON object holds; `where` begins the sentence of a fault.
+
+    Raises:
+        InputError: a field is missing or wrong.
+    """
     for key in _IDS:
         if not isinstance(value.get(key), str) or not str(value[key]).strip():
             raise InputError(f"{where}: {key} must be a text that is not blank")
@@ -101,9 +106,10 @@ def _turn(value: object, where: str) -> Turn:
     speaker, text = value.get("speaker"), value.get("text")
     if speaker not in ("character", "user"):
         raise InputError(f'{where}: speaker is {speaker!r}, but must be "character" or "user"')
-    if not isinstance(text, str) or not text.strip():
-        raise InputError(f"{where}: text must be a text that is not blank; leave the turn out")
     satisfaction = _satisfaction(value.get("satisfaction"), where)
+    # A reply that said nothing and was rated for it is a measurement; any other blank is a slip.
+    if not isinstance(text, str) or (satisfaction is None and not text.strip()):
+        raise InputError(f"{where}: text must be a text that is not blank; leave the turn out")
     if satisfaction is not None and speaker == "user":
         raise InputError(f"{where}: a user's turn carries a satisfaction; only replies are rated")
     try:
@@ -134,7 +140,25 @@ def _extra(
         for number, turn in enumerate(turns)
         if (unknown := {key: turn[key] for key in turn if key not in _TURN_FIELDS})
     }
-    return extra | ({"turns": of_turns} if of_turns else {})
+    extra |= {"turns": of_turns} if of_turns else {}
+    if too_deep(extra):
+        raise InputError(f"{where}: a field outside the form is nested too deeply; leave it out")
+    return extra
+
+
+def too_deep(extra: Mapping[str, object]) -> bool:
+    """Whether `extra` is nested so deeply that no session can hold it."""
+    level: list[object] = [extra]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, (dict, list))
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _first_fault(error: ValidationError) -> str:

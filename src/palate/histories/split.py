@@ -5,21 +5,20 @@ writing accept. Held-out sessions come out without their ratings and notes; thos
 object, `HeldOutLabels`, for the human-agreement study alone.
 
 Choices: 80/20, drawn at even steps through the sessions ordered by card and ending, so that each
-card and ending has its share within one session. Two branches of one chat count as one session:
-they have the same words up to and including the user's first message (the opening alone, which all
-chats of a card share, does not make a branch). Sessions on panel cards are held out on top of the
-20 %; where fewer than three others are left, they join the draw, and `panel_in_training` names
-those that every score must mention.
+card and ending has its share within one session. Branches of one chat count as one session
+(`palate.histories.branches` says what makes a branch). Sessions on panel cards are held out on top
+of the 20 %; where fewer than three others are left, they join the draw, and `panel_in_training`
+names those that every score must mention.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from palate.errors import InputError
+from palate.histories.branches import Group, branches
 from palate.types import Session, TrainingSession, digest
 
 MIN_SESSIONS = 3  # two to learn from, one to hold out
@@ -94,14 +93,14 @@ def split(
     if not 0 < held_out_share < 1:
         raise ValueError(f"held_out_share is {held_out_share}, but must lie between 0 and 1")
     user_id = _one_user(sessions)
-    groups = _groups(sessions)
+    groups = branches(sessions)
     if len(groups) < MIN_SESSIONS:
         raise InputError(
             f"user {user_id} has too few sessions to split: {len(groups)}, branches of one chat "
             f"counted once; at least {MIN_SESSIONS} are needed, two to learn from and one to "
             "hold out"
         )
-    pool = [group for group in groups if not _is_on_panel(group, panel_cards)]
+    pool = tuple(group for group in groups if not _is_on_panel(group, panel_cards))
     if len(pool) < MIN_SESSIONS:
         pool = groups
     drawn = _drawn(pool, seed, held_out_share)
@@ -144,37 +143,12 @@ def parts(
     )
 
 
-Group = tuple[Session, ...]  # branches of one chat, by session id
-
-
 def _one_user(sessions: Sequence[Session]) -> str:
     users = sorted({session.user_id for session in sessions})
     if len(users) != 1:
         found = ", ".join(users) or "none"
         raise InputError(f"a split is made of one user's sessions, but these are of: {found}")
     return users[0]
-
-
-def _groups(sessions: Sequence[Session]) -> list[Group]:
-    by_beginning: defaultdict[str, list[Session]] = defaultdict(list)
-    for session in sorted(sessions, key=lambda s: s.session_id):
-        by_beginning[_beginning(session)].append(session)
-    return [tuple(group) for group in by_beginning.values()]
-
-
-def _beginning(session: Session) -> str:
-    """The chat up to and including the user's first message, white space evened out.
-
-    Without an opening before it ("hi") it says little, so there the card must be the same too;
-    with one, a renamed copy of the card still gives the chat away.
-    """
-    spoken: list[tuple[str, str]] = []
-    for turn in session.turns:
-        spoken.append((turn.speaker, " ".join(turn.text.split())))
-        if turn.speaker == "user":
-            break
-    has_both = {speaker for speaker, _ in spoken} == {"character", "user"}
-    return digest([None if has_both else session.card_id, spoken])
 
 
 def _is_on_panel(group: Group, panel_cards: Collection[str]) -> bool:

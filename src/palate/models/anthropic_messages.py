@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from palate.models.answers import Answer, Malformed, count, spoken, text
 from palate.models.client import ChatMessage, Request
 from palate.models.shapes import Shaped
+from palate.models.streaming import Event
 from palate.types import Usage
 
 VERSION = "2023-06-01"
@@ -78,6 +80,30 @@ class AnthropicMessages:
             cut=stop in _CUT,
         )
         return Answer(*result, text(value.get("model")), _usage(value.get("usage")))
+
+    def delta(self, event: Event) -> str:
+        """See `palate.models.remote.Wire`."""
+        return text(_part(event, "delta").get("text"))
+
+    def joined(self, events: Sequence[Event]) -> Event:
+        """See `palate.models.remote.Wire`."""
+        said = "".join(map(self.delta, events))
+        thought = "".join(text(_part(event, "delta").get("thinking")) for event in events)
+        content = [{"type": "thinking", "thinking": thought}, {"type": "text", "text": said}]
+        whole: dict[str, object] = {"content": content}
+        usage: dict[str, object] = {}
+        for event in events:
+            message, change = _part(event, "message"), _part(event, "delta")
+            usage |= {**_part(message, "usage"), **_part(event, "usage")}
+            whole |= {"model": message["model"]} if "model" in message else {}
+            whole |= {"stop_reason": change["stop_reason"]} if change.get("stop_reason") else {}
+            whole |= {"error": event["error"]} if event.get("error") else {}
+        return {**whole, "usage": usage}
+
+
+def _part(event: Event, name: str) -> Event:
+    part = event.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _marked(request: Request) -> ChatMessage | None:

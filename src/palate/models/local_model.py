@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from palate.models.client import Completion, Model, Request
+from palate.models.streaming import Show, streamed
 
 
 class LocalModel:
@@ -27,9 +28,16 @@ class LocalModel:
         Raises:
             InputError: the runtime is not installed, or its weights cannot be had.
         """
+        return await (await self._model()).complete(request)
+
+    async def stream(self, request: Request, show: Show) -> Completion:
+        """See `palate.models.streaming.Streams`; raises as `complete`."""
+        return await streamed(await self._model(), request, show)
+
+    async def _model(self) -> Model:
         if self._started is None:
             self._started = await self._start()
-        return await self._started.complete(request)
+        return self._started
 
     async def close(self) -> None:
         """Nothing to give back: the server belongs to the pool."""

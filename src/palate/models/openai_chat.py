@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PureWindowsPath
 
@@ -11,6 +11,7 @@ from palate.models.answers import Answer, Malformed, count, spoken, text
 from palate.models.client import Request
 from palate.models.digits import digit_fields, read_digits
 from palate.models.shapes import Shaped
+from palate.models.streaming import Event
 from palate.types import Usage
 
 PATH = "/chat/completions"
@@ -96,6 +97,36 @@ class OpenAIChat:
             logprobs = choice.get("logprobs")
             probabilities = read_digits(logprobs, request.digits, request.digit_choices)
         return Answer(*result, _served(value), _usage(usage), probabilities)
+
+    def delta(self, event: Event) -> str:
+        """See `palate.models.remote.Wire`."""
+        return text(_change(event).get("content"))
+
+    def joined(self, events: Sequence[Event]) -> Event:
+        """See `palate.models.remote.Wire`."""
+        said: dict[str, object] = {}
+        whole: dict[str, object] = {"choices": [{"message": said}]}
+        for event in events:
+            change = _change(event)
+            for part in ("content", "reasoning_content", "reasoning", "refusal"):
+                if text(change.get(part)):
+                    said[part] = text(said.get(part)) + text(change.get(part))
+            finish = _first_choice(event).get("finish_reason")
+            if finish:
+                whole["choices"] = [{"message": said, "finish_reason": finish}]
+            whole |= {k: event[k] for k in ("model", "usage", "error") if event.get(k)}
+        return whole
+
+
+def _first_choice(event: Event) -> Mapping[str, object]:
+    choices = event.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) else {}
+
+
+def _change(event: Event) -> Mapping[str, object]:
+    change = _first_choice(event).get("delta")
+    return change if isinstance(change, dict) else {}
 
 
 def _served(value: dict[str, object]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from palate.models.answers import Answer, encoded
 from palate.models.client import Completion, Request
 from palate.models.ledger import Ledger
 from palate.models.shapes import Shaped, ShapeRules, shape
+from palate.models.streaming import Event, EventReader, Show
 from palate.models.transport import Call, Endpoint
 
 LEAST_KEY = 8  # characters; a shorter "secret" is a word that a reply may hold by chance
@@ -27,6 +28,14 @@ class Wire(Protocol):
 
     def read(self, value: object, request: Request) -> Answer:
         """The answer in a response; raises `Malformed`."""
+        ...
+
+    def delta(self, event: Event) -> str:
+        """The text that one event of a streamed answer adds; "" for events of other kinds."""
+        ...
+
+    def joined(self, events: Sequence[Event]) -> Event:
+        """The response that `read` would have got whole."""
         ...
 
 
@@ -68,6 +77,16 @@ class RemoteModel:
 
     async def complete(self, request: Request) -> Completion:
         """See `palate.models.client.Model`."""
+        return await self._answer(request, None)
+
+    async def stream(self, request: Request, show: Show) -> Completion:
+        """See `palate.models.streaming.Streams`."""
+        reader = EventReader(
+            self._wire.delta, self._wire.joined, lambda text: show(self._shown(text))
+        )
+        return await self._answer(request, reader)
+
+    async def _answer(self, request: Request, reader: EventReader | None) -> Completion:
         role = request.purpose.role
         totals = self._ledger.of(role, self.name)
 
@@ -76,7 +95,10 @@ class RemoteModel:
 
         try:
             answer, attempts, latency_s = await self._endpoint.call(
-                self._call(request), lambda value: self._wire.read(value, request), count_retry
+                self._call(request, streamed=reader is not None),
+                lambda value: self._wire.read(value, request),
+                count_retry,
+                reader,
             )
         except ModelError:
             totals.failures += 1
@@ -100,9 +122,20 @@ class RemoteModel:
                 text = text.replace(secret, "[key]")
         return text
 
-    def _call(self, request: Request) -> Call:
+    def _shown(self, text: str) -> str:
+        """Text on its way, without keys, and without an end that may become one."""
+        text = self._without_keys(text)
+        for secret in self._address.secrets:
+            starts = range(min(len(secret) - 1, len(text)), LEAST_KEY // 2, -1)
+            begun = next((n for n in starts if text.endswith(secret[:n])), 0)
+            text = text[: len(text) - begun]
+        return text
+
+    def _call(self, request: Request, *, streamed: bool) -> Call:
         address = self._address
         body = self._wire.body(request, shape(request.messages, self._rules))
+        if streamed:
+            body["stream"] = True
         body.update(request.sampling.body)
         headers = address.headers
         if request.session is not None:

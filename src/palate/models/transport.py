@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -76,6 +76,22 @@ class Call:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
+class Stream(Protocol):
+    """Somebody who reads an answer while it comes."""
+
+    def begin(self) -> None:
+        """An answer begins; what came before belonged to an attempt that failed."""
+        ...
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes."""
+        ...
+
+    def whole(self, content: bytes) -> object:
+        """All that came, as `read` takes it; raises `Malformed`."""
+        ...
+
+
 class Reply(NamedTuple, Generic[T]):
     """What a call brought, after how many attempts and seconds since it got its place."""
 
@@ -102,28 +118,37 @@ class Endpoint:
         self._proxy = _proxy(URL(url))
 
     async def call(
-        self, call: Call, read: Callable[[object], T], on_retry: Callable[[], None]
+        self,
+        call: Call,
+        read: Callable[[object], T],
+        on_retry: Callable[[], None],
+        stream: Stream | None = None,
     ) -> Reply[T]:
         """Ask until `read` takes the answer.
 
         `read` raises `Malformed` for an answer that is none. `on_retry` is told of each retry.
+        `stream` is given each piece of an answer as it comes; a retry begins the answer anew.
 
         Raises:
             TransportError: no answer after the bounded retries.
             RequestRefused: the endpoint will never accept this request.
         """
         async with self._places:
-            return await self._attempts(call, read, on_retry)
+            return await self._attempts(call, read, on_retry, stream)
 
     async def _attempts(
-        self, call: Call, read: Callable[[object], T], on_retry: Callable[[], None]
+        self,
+        call: Call,
+        read: Callable[[object], T],
+        on_retry: Callable[[], None],
+        stream: Stream | None,
     ) -> Reply[T]:
         clock, settings = self._timing.clock, self.settings
         began = clock()
         deadline = began + settings.deadline_s
         attempt = 1
         while True:
-            result = await self._attempt(call, read, deadline - clock())
+            result = await self._attempt(call, read, deadline - clock(), stream)
             if not isinstance(result, Fault):
                 return Reply(result, attempt, clock() - began)
             if result.final:
@@ -141,7 +166,9 @@ class Endpoint:
         after = f"{attempt} attempt{'s' if attempt > 1 else ''} in {clock() - began:.1f} s"
         raise TransportError(self._sentence(call, f"{after}, the last: {result.what}"))
 
-    async def _attempt(self, call: Call, read: Callable[[object], T], left_s: float) -> T | Fault:
+    async def _attempt(
+        self, call: Call, read: Callable[[object], T], left_s: float, stream: Stream | None
+    ) -> T | Fault:
         """One request; what may go wrong on the way comes back as a `Fault`."""
         timeout = self._timeout
         if left_s < self.settings.timeout_s:
@@ -156,9 +183,10 @@ class Endpoint:
                 allow_redirects=False,  # a redirect would carry the key to a host nobody named
                 proxy=self._proxy,
             ) as response:
-                content = await _content(response)
-            if 200 <= response.status < 300:
-                return read(decoded(content))
+                answered = 200 <= response.status < 300
+                content = await _content(response, stream if answered else None)
+            if answered:
+                return read(stream.whole(content) if stream else decoded(content))
         except Malformed as fault:
             return Fault(f"the answer {fault}")
         except TimeoutError:
@@ -186,20 +214,24 @@ class Endpoint:
         return f"{call.name}: {one_line(what, call.secrets)}"
 
 
-async def _content(response: aiohttp.ClientResponse) -> bytes:
+async def _content(response: aiohttp.ClientResponse, stream: Stream | None) -> bytes:
     """The body, unless it is larger than any answer could be; raises `Malformed`.
 
     A length that is told is trusted only where nothing is to be unpacked: a few packed bytes can
     be a gigabyte.
     """
     told = response.content_length
-    if told is not None and told <= MOST_BYTES and "Content-Encoding" not in response.headers:
+    if stream is not None:
+        stream.begin()
+    elif told is not None and told <= MOST_BYTES and "Content-Encoding" not in response.headers:
         return await response.read()
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk
         if len(content) > MOST_BYTES:
             raise Malformed(f"is larger than {MOST_BYTES // 2**20} MB")
+        if stream is not None:
+            stream.feed(chunk)
     return bytes(content)
 
 

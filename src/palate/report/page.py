@@ -9,14 +9,10 @@ Cells are read once and written as they come, so the page of a large run needs l
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
-
-from markupsafe import Markup
+from typing import IO, Any
 
 from palate.chat import USER_LEFT
 from palate.disk import replacing
@@ -24,10 +20,11 @@ from palate.errors import StoreError
 from palate.report.data import CellRecord, ReportData
 from palate.report.embedded import cell_block, index_line
 from palate.report.notices import headline, no_reply_sentence, notices
+from palate.report.policy import inline, policy
 from palate.report.results import read_results
 from palate.report.safe import script_json
 from palate.report.tally import ENDS, Tally
-from palate.report.templating import asset, environment
+from palate.report.templating import environment
 
 SPOOL_BYTES = 16 * 2**20  # conversations above this size wait on disk, not in memory
 
@@ -50,32 +47,10 @@ def write_report(data: ReportData, path: Path) -> Path:
     return path
 
 
-class Asset(NamedTuple):
-    """Inline code and the hash by which the policy knows it."""
-
-    text: Markup
-    source: str  # 'sha256-…', with its quotes
-
-
-def policy(style: Asset, script: Asset) -> str:
-    """The Content-Security-Policy: nothing but these two, and nothing from anywhere."""
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {script.source}",
-            f"style-src {style.source}",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types 'none'",
-        )
-    )
-
-
 def _write(data: ReportData, file: IO[bytes]) -> None:
     results = read_results(data.results)
     tally = Tally()
-    style, script = _inline("report.css"), _inline("report.js")
+    style, script = inline("report.css"), inline("report.js")
     with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as blocks:
         index = list(_write_blocks(data, tally, blocks))
         page = (
@@ -125,9 +100,3 @@ def _words(data: ReportData) -> dict[str, Any]:
             for dimension in rubric.dimensions
         },
     }
-
-
-def _inline(name: str) -> Asset:
-    text = asset(name)
-    hashed = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return Asset(Markup(text), f"'sha256-{hashed}'")  # noqa: S704 - our own file

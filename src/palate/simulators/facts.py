@@ -6,28 +6,14 @@ numbers badly. Given beside the prose of the profile.
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from palate import language
 from palate.errors import InputError
+from palate.habits import characters, habits, quantile, share
 from palate.prompts import load
 from palate.types import Record, Session, TrainingSession
-
-T = TypeVar("T")
-
-_EMOJI = re.compile(
-    r"[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\u2b50\u2b55\u2764]"
-    r"|(?<!\w)[:;=]-?[)(DPpOo3/|](?!\w)|\^_?\^"
-)
-_ACTION = re.compile(r"\*[^*\n]+\*|^[（(].+[)）]$", re.MULTILINE)
-_ELLIPSIS = re.compile(r"\.{2,}|…|。{2,}")
-_FINAL_MARK = re.compile(r"[.!?…。！？~～][\"'”’)）*]*$")
-_CAPITAL = re.compile(r"[A-ZÀ-ÖØ-Þ]")
-_LETTER = re.compile(r"[A-Za-zÀ-ɏ]")
 
 
 class Facts(Record):
@@ -85,7 +71,6 @@ def measured(training: Sequence[TrainingSession], tongue: language.Language) -> 
     if not texts:
         raise InputError("the training sessions hold no message of the user; nothing can be told")
     lengths = sorted(_length(text, tongue) for text in texts)
-    latin = [text for text in texts if _LETTER.search(text)]
     left = [session for session in sessions if session.ended_by == "quit"]
     return Facts(
         sessions=len(sessions),
@@ -93,20 +78,14 @@ def measured(training: Sequence[TrainingSession], tongue: language.Language) -> 
         length_p10=quantile(lengths, 0.1),
         length_median=quantile(lengths, 0.5),
         length_p90=quantile(lengths, 0.9),
-        emoji=_share(texts, _EMOJI.search),
-        actions=_share(texts, _ACTION.search),
-        exclamation=_share(texts, re.compile("[!！]").search),
-        question=_share(texts, re.compile("[?？]").search),
-        ellipsis=_share(texts, _ELLIPSIS.search),
-        no_final_mark=_share(texts, lambda text: not _FINAL_MARK.search(text.rstrip())),
-        lower_case=_share(latin, lambda text: not _CAPITAL.search(text)) if latin else None,
+        **habits(texts).model_dump(),
         left=len(left),
         messages_before_leaving=(
             quantile(sorted(len(user_texts(session)) for session in left), 0.5) if left else None
         ),
-        farewell=_share(left, lambda session: session.turns[-1].speaker == "user")
-        if left
-        else None,
+        farewell=(
+            share(left, lambda session: session.turns[-1].speaker == "user") if left else None
+        ),
     )
 
 
@@ -125,17 +104,8 @@ def language_of(training: Sequence[TrainingSession]) -> language.Language:
     return "zh" if counts["zh"] > counts["en"] else "en"
 
 
-def quantile(ordered: Sequence[int], share: float) -> int:
-    """The smallest value that at least `share` of the ordered values do not exceed."""
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-
-
 def _length(text: str, tongue: language.Language) -> int:
-    return len("".join(text.split())) if tongue == "zh" else len(text.split())
-
-
-def _share(items: Sequence[T], holds: Callable[[T], object]) -> float:
-    return sum(1 for item in items if holds(item)) / len(items)
+    return characters(text) if tongue == "zh" else len(text.split())
 
 
 def _text(value: int | None) -> str:
