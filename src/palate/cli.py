@@ -15,6 +15,8 @@ from typing import NoReturn
 import click
 
 from palate import __version__
+from palate.cli_cards import cards_group
+from palate.cli_history import history_group
 from palate.errors import InputError, PalateError
 from palate.output import make_sturdy, silence
 
@@ -43,6 +45,9 @@ def palate() -> None:
                palate report my-study/runs/NAME
     """
 
+
+palate.add_command(cards_group)
+palate.add_command(history_group)
 
 STUDY = click.argument("study", type=click.Path(path_type=Path))
 OUT = click.option(
@@ -90,205 +95,6 @@ def init(folder: Path, sample: str) -> None:
 
     write_sample(folder, sample)
     click.echo(f"Wrote {folder}/study.toml. Put in your models, then: palate plan {folder}")
-
-
-@palate.group(name="cards")
-def cards_group() -> None:
-    """Character cards: check, import, export; and the library that comes with palate.
-
-    SillyTavern V1, V2 and V3 as JSON, PNG, APNG or CHARX, and oobabooga's YAML.
-    """
-
-
-@cards_group.command(name="check")
-@click.argument("places", nargs=-1, required=True)
-@click.option("--show", is_flag=True, help="Print what a candidate is sent when the chat begins.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check_cards(places: tuple[str, ...], show: bool, as_json: bool) -> None:
-    """Say what each card would be in a chat, and what is wrong with it.
-
-    PLACES are card files, folders of them, studies (their cards folder and panel) or cards of the
-    library (library:ID). Exit code 1 if a card cannot be played, 2 if one cannot be read.
-    """
-    from palate.card_commands import check_cards as check
-
-    raise SystemExit(check(places, as_json=as_json, show=show))
-
-
-@cards_group.command(name="import")
-@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    help="Study (its cards folder) or any folder [default: the current one].",
-)
-def import_cards(places: tuple[Path, ...], into: Path) -> None:
-    """Copy cards into a study, as V3 JSON under safe file names.
-
-    \b
-    palate cards import ~/cards/*.png --into my-study
-    """
-    from palate.card_commands import import_cards as copy
-
-    raise SystemExit(copy(places, into=into))
-
-
-@cards_group.command(name="export")
-@click.argument("card")
-@click.argument("target", type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "version",
-    type=click.Choice(["v1", "v2", "v3"]),
-    default="v3",
-    show_default=True,
-    help="Of JSON and PNG.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
-def export_cards(card: str, target: Path, version: str, overwrite: bool) -> None:
-    """Write CARD to TARGET (.json, .png, .charx, .yaml).
-
-    CARD is a card file, or cards of the library, which may go into a folder:
-
-    \b
-    palate cards export library:gu-qiuping-zh gu.png
-    palate cards export library:panel-en my-study/cards
-    """
-    from palate.card_commands import export_cards as write
-
-    write(card, target, version=version, overwrite=overwrite)
-
-
-@cards_group.command(name="list")
-@click.argument("place", required=False)
-@click.option("--panel", "only_panel", is_flag=True, help="Only the frozen panel.")
-@click.option("--language", type=click.Choice(["en", "zh"]))
-@click.option("--genre")
-@click.option("--relationship", help="What the user is to the character.")
-@click.option("--mood")
-@click.option("--rhythm", help="How the character speaks.")
-@click.option("--difficulty", help="What the character asks of a candidate.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_cards(place: str | None, only_panel: bool, as_json: bool, **wanted: str | None) -> None:
-    """List the cards of a study or folder; without one, those of the library.
-
-    The library has 300 characters, each in English and Chinese. In a study.toml,
-    panel = ["library:panel-en"] plays the frozen panel, "library:panel" it in both languages.
-    """
-    from palate.card_list import list_cards as find
-    from palate.card_list import print_cards
-
-    filters = {key: value for key, value in wanted.items() if value is not None}
-    print_cards(find(place, filters=filters, only_panel=only_panel), as_json=as_json)
-
-
-@palate.group(name="history")
-def history_group() -> None:
-    """Histories: people's real, rated chats."""
-
-
-@history_group.command(name="import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    help="Study folder [default: the current one].",
-)
-@click.option("--user", help="Whose chats they are [default: as the files say].")
-@click.option("--card", help="Card id of all these chats [default: by the character's name].")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(
-        ["palate", "sillytavern", "cai-tools", "oobabooga", "agnai", "openai", "sharegpt"]
-    ),
-    help="[default: told by content]",
-)
-@click.option(
-    "--map",
-    "mapping",
-    type=click.Path(path_type=Path),
-    help="TOML that says which fields of a CSV or of other JSON hold what.",
-)
-@click.option(
-    "--ratings",
-    type=click.Path(path_type=Path),
-    help="CSV with the columns session,turn,satisfaction,note; turns count from 0.",
-)
-@click.option("--thumbs", help="What thumbs count as, for example up=5,down=2.")
-@click.option("--keep-hidden", is_flag=True, help="Take messages hidden from the model as turns.")
-@click.option("--dry-run", is_flag=True, help="Say what was understood; write nothing.")
-def import_history(
-    files: tuple[Path, ...],
-    into: Path,
-    user: str | None,
-    card: str | None,
-    form: str | None,
-    mapping: Path | None,
-    ratings: Path | None,
-    thumbs: str | None,
-    keep_hidden: bool,
-    dry_run: bool,
-) -> None:
-    """Add the sessions in chat FILES to histories/USER.jsonl of a study.
-
-    \b
-    palate history import chats/*.jsonl --into my-study --user ines --dry-run
-
-    Read are SillyTavern, OpenAI messages, ShareGPT, oobabooga, Agnai, CAI Tools, palate's own JSON
-    Lines, and with --map any CSV or JSON. What is left out is counted and named; a session that is
-    there already is not added again.
-    """
-    from palate.history_commands import ImportSettings
-    from palate.history_commands import import_history as add
-
-    settings = ImportSettings(
-        into, user, card, form, mapping, ratings, thumbs, keep_hidden=keep_hidden, dry_run=dry_run
-    )
-    raise SystemExit(add(files, settings))
-
-
-PLACE = click.argument("place", metavar="STUDY|FILE", type=click.Path(path_type=Path))
-
-
-@history_group.command(name="check")
-@PLACE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check_history(place: Path, as_json: bool) -> None:
-    """Say what is wrong with each user's history, or weak, for a simulator and a rubric.
-
-    Exit code 1 if no simulator or no rubric can be made of one, 2 if one cannot be read.
-    """
-    from palate.history_review_commands import check_history as check
-
-    raise SystemExit(check(place, as_json=as_json))
-
-
-@history_group.command(name="stats")
-@PLACE
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--out", type=click.Path(path_type=Path), help="HTML file to draw them into.")
-def history_stats(place: Path, as_json: bool, out: Path | None) -> None:
-    """Count each user's sessions, ratings, lengths, habits and endings."""
-    from palate.history_review_commands import show_stats
-
-    show_stats(place, as_json=as_json, out=out)
-
-
-@history_group.command(name="split")
-@STUDY
-@click.option("--user", required=True, help="The user's id in the study.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def history_split(study: Path, user: str, as_json: bool) -> None:
-    """Show which sessions train and which are held out, and why.
-
-    The split is made and recorded below splits/ if it was not yet; a recorded one stays.
-    """
-    from palate.history_review_commands import show_split
-
-    show_split(study, user=user, as_json=as_json)
 
 
 @palate.command()
