@@ -1,0 +1,1 @@
+"""Numbered changes of the tables, each applied once and recorded by Alembic."""
