@@ -12,34 +12,7 @@ import pytest
 from palate import cards
 from palate.card_list import list_cards, print_cards
 from palate.cards import library, panel
-from worlds import palate, write_study
-
-HOSTILE_NAMES = (
-    "../../escape",
-    "/etc/hosts2",
-    "C:\\temp\\x",
-    "CON",
-    "nul.txt",
-    'What? Who: "me" <x>|*',
-    "ends with dot.",
-    " space around ",
-    ".hidden",
-    "..",
-    "é",
-    "e\u0301",
-    "ALICE-x",
-    "alice-x",
-    "🦊🔥",
-    "名" * 120,
-    "a" * 300,
-    "line\nbreak",
-    "tab\there",
-    "%2e%2e%2f",
-    "-rf",
-    "~",
-    "$(touch pwned)",
-    "{{user}}",
-)
+from worlds import HOSTILE_NAMES, palate, write_study
 
 
 def v2(name: str, **fields: object) -> dict[str, object]:

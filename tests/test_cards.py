@@ -6,7 +6,7 @@ import pytest
 
 from palate import cards
 from palate.cards import library
-from palate.cards.panel import Labels
+from palate.cards.labels import Labels
 from palate.errors import InputError
 from palate.prompts import from_text
 from palate.types import Card
@@ -19,31 +19,6 @@ def v2(**fields):
 
 def card(**fields):
     return cards.from_json(v2(**fields), card_id="warden", where="warden.json")
-
-
-@pytest.mark.parametrize(
-    ("template", "char", "user", "expected"),
-    [
-        ("{{char}} greets {{user}}", "Ash", "Lin", "Ash greets Lin"),
-        ("{{Char}} / {{CHAR}} / {{User}} / {{USER}}", "Ash", "Lin", "Ash / Ash / Lin / Lin"),
-        ("{{ user }} and {{char }}", "Ash", "Lin", "Lin and Ash"),
-        ("<USER>, <user>, <BOT>, <bot>, <char>", "Ash", "Lin", "Lin, Lin, Ash, Ash, Ash"),
-        ("{{char}}'s and {{user}}’s", "Ash", "Lin", "Ash's and Lin’s"),
-        ("{{char}}{{user}}{{char}}", "Ash", "Lin", "AshLinAsh"),
-        ("{{charlie}} stays", "Ash", "Lin", "{{charlie}} stays"),
-        ("{user} and {{user} only", "Ash", "Lin", "{user} and {{user} only"),
-        ("hello {{user}}", "Ash", "{{char}}", "hello {{char}}"),
-        ("hello {{char}}", "{{// gone?}}", "Lin", "hello {{// gone?}}"),
-        ("hello {{user}}", "Ash", "back\\1slash \\g<0>", "hello back\\1slash \\g<0>"),
-        ("hello {{char}}", "Cash $& $1 (Ltd.) [x]*", "Lin", "hello Cash $& $1 (Ltd.) [x]*"),
-        ("A{{// private note}}B", "Ash", "Lin", "AB"),
-        ("A{{// two\nlines, {{user}} and a } in it}}B", "Ash", "Lin", "AB"),
-        ("A{{comment: seen}}{{hidden_key:k}}B", "Ash", "Lin", "AB"),
-        ("{{{user}}}", "Ash", "Lin", "{Lin}"),
-    ],
-)
-def test_placeholders_are_filled_in_one_pass(template, char, user, expected):
-    assert cards.filled(template, char=char, user=user) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,34 @@ from palate.roleplay import Seat, Step, Table
 from palate.rubrics.freeze import as_json, freeze
 from palate.types import Cell, Message, Usage
 
+# Names that people and their tools give to characters, and what a disk makes of them.
+HOSTILE_NAMES = (
+    "../../escape",
+    "/etc/hosts2",
+    "C:\\temp\\x",
+    "CON",
+    "nul.txt",
+    'What? Who: "me" <x>|*',
+    "ends with dot.",
+    " space around ",
+    ".hidden",
+    "..",
+    "é",
+    "e\u0301",
+    "ALICE-x",
+    "alice-x",
+    "🦊🔥",
+    "名" * 120,
+    "a" * 300,
+    "line\nbreak",
+    "tab\there",
+    "%2e%2e%2f",
+    "-rf",
+    "~",
+    "$(touch pwned)",
+    "{{user}}",
+)
+
 
 class Listed:
     """Says its lines in order, one a call, and counts the calls."""
