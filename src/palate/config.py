@@ -265,6 +265,11 @@ def panel_of(path: Path) -> tuple[Path, ...]:
     return _read(path)[0].panel_files()
 
 
+def users_of(path: Path) -> tuple[UserSection, ...]:
+    """The users of a study alone; raises `InputError` as `load_study` does."""
+    return _read(path)[0].content.users
+
+
 def _read(path: Path) -> tuple[Study, str]:
     """The study and the text of its file."""
     try:

@@ -12,7 +12,8 @@ import click
 
 from palate import cards
 from palate.cards.files import nickname
-from palate.cards.places import CARDS
+from palate.cards.places import CARDS, is_study
+from palate.config import users_of
 from palate.errors import InputError
 from palate.histories import adding
 from palate.histories.card_choice import folded
@@ -218,6 +219,7 @@ def _add_all(items: Sequence[Item], settings: ImportSettings) -> None:
             if is_written and result.changes:
                 adding.write(_history(settings, user), result.sessions)
             _say_added(result, _history(settings, user), dry_run=settings.dry_run)
+            _say_unused_history(settings.into, user)
     if settings.dry_run and results:
         click.echo("Nothing was written: leave --dry-run out to import.")
 
@@ -237,6 +239,7 @@ def _say_added(result: adding.Added, history: Path, *, dry_run: bool) -> None:
             if result.completed
             else ""
         )
+        + (f"; gone on: {_listed(result.grown)}" if result.grown else "")
     )
     for taken, given in result.renamed[:_PLACES]:
         click.echo(
@@ -245,6 +248,19 @@ def _say_added(result: adding.Added, history: Path, *, dry_run: bool) -> None:
         )
     if len(result.renamed) > _PLACES:
         click.echo(f"  and {len(result.renamed) - _PLACES} more")
+
+
+def _say_unused_history(study: Path, user: str) -> None:
+    """A history that no user of the study names would be read by nothing, without a word."""
+    try:
+        named = {one.history for one in users_of(study)} if is_study(study) else None
+    except InputError:  # the study is not ready; its own commands will say why
+        return
+    if named is not None and f"{HISTORIES}/{user}.jsonl" not in named:
+        click.echo(
+            f"  no user of the study has this history yet: add a [[users]] with "
+            f'history = "{HISTORIES}/{terminal_safe(user)}.jsonl" to {study}/study.toml'
+        )
 
 
 def _listed(names: Sequence[str]) -> str:

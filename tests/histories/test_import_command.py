@@ -430,3 +430,44 @@ def test_what_was_kept_beside_a_session_stays_when_ratings_join_it(tmp_path, stu
     (one,) = read(study / "histories" / "ines.jsonl")
     assert one.extra == {"mood": "wet", "place": "inn"}
     assert one.turns[0].satisfaction == 4
+
+
+def own(path, *turns, ended_by="unknown"):
+    """One session of palate's own form, an id of its own; turns are (speaker, text, rating)."""
+    keys = ("speaker", "text", "satisfaction")
+    session = {"session_id": "s1", "user_id": "ines", "card_id": "ash-1", "ended_by": ended_by}
+    return lines(path, {**session, "turns": [dict(zip(keys, turn, strict=True)) for turn in turns]})
+
+
+OPENING, ASKED = ("character", "Yes?", None), ("user", "hi", None)
+
+
+def test_a_chat_that_went_on_takes_the_place_of_its_beginning_with_all_ratings(tmp_path, study):
+    half = own(tmp_path / "a.jsonl", OPENING, ASKED, ("character", "Mm.", 4))
+    run(half, "--into", study, "--user", "ines")
+    more = (("user", "and?", None), ("character", "No.", 2))
+    whole = own(
+        tmp_path / "b.jsonl", OPENING, ASKED, ("character", "Mm.", None), *more, ended_by="quit"
+    )
+    result = run(whole, "--into", study, "--user", "ines")
+    assert "got 0 sessions; gone on: s1" in result.output
+    [session] = read(study / "histories" / "ines.jsonl")
+    assert [turn.satisfaction for turn in session.turns] == [None, None, 4, None, 2]
+    assert session.ended_by == "quit"
+    assert "already there" in run(whole, "--into", study, "--user", "ines").output
+
+
+def test_a_chat_that_went_on_from_other_words_or_ratings_is_another_session(tmp_path, study):
+    run(own(tmp_path / "a.jsonl", OPENING, ASKED, ("character", "Mm.", 4)), "--into", study)
+    for name, reply in (("b", ("character", "Hm.", 4)), ("c", ("character", "Mm.", 1))):
+        longer = own(tmp_path / f"{name}.jsonl", OPENING, ASKED, reply, ("user", "so?", None))
+        run(longer, "--into", study)
+    assert len(read(study / "histories" / "ines.jsonl")) == 3
+
+
+def test_a_history_that_no_user_of_the_study_has_is_said(tmp_path):
+    CliRunner().invoke(palate, ["init", str(tmp_path / "s")])
+    said = run(chat(tmp_path / "c.jsonl"), "--into", tmp_path / "s", "--user", "ada")
+    assert 'add a [[users]] with history = "histories/ada.jsonl"' in said.output
+    known = run(chat(tmp_path / "c.jsonl"), "--into", tmp_path / "s", "--user", "synthetic-ines")
+    assert "[[users]]" not in known.output

@@ -25,9 +25,9 @@ PATIENCE = 60.0  # seconds that an import waits for another one to finish
 class Added(NamedTuple):
     """A history with new sessions, and what became of each that was found.
 
-    `already`, `rated` (known sessions that got ratings they had not) and `completed` (those that
-    got their card or ending alone) are ids; `renamed` are pairs of the id that was taken and the
-    one given instead.
+    `already`, `rated` (known sessions that got ratings they had not), `completed` (those that got
+    their card or ending alone) and `grown` (those that went on) are ids; `renamed` are pairs of the
+    id that was taken and the one given instead.
     """
 
     sessions: tuple[Session, ...]
@@ -35,12 +35,13 @@ class Added(NamedTuple):
     already: tuple[str, ...] = ()
     rated: tuple[str, ...] = ()
     completed: tuple[str, ...] = ()
+    grown: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
 
     @property
     def changes(self) -> bool:
         """Whether the history is another than before."""
-        return bool(self.new or self.rated or self.completed)
+        return bool(self.new or self.rated or self.completed or self.grown)
 
 
 @contextlib.contextmanager
@@ -80,7 +81,9 @@ def added(known: Sequence[Session], found: Sequence[Item]) -> Added:
 
     A session is known if one of the same id, or for those without an id of their own any, has the
     same words, and no rating, note, card or ending that contradicts. What the known one had not
-    goes into it, and what only it had stays. Any other session of a known id gets an id of its own.
+    goes into it, and what only it had stays. A session of a known id that begins with all of its
+    words is that session gone on, and takes its place with the ratings of both. Any other session
+    of a known id gets an id of its own.
     """
     return _Adding(known).all(found)
 
@@ -120,6 +123,7 @@ class _Adding:
         self._already: list[str] = []
         self._rated: list[str] = []
         self._completed: list[str] = []
+        self._grown: list[str] = []
         self._renamed: list[tuple[str, str]] = []
 
     def all(self, found: Sequence[Item]) -> Added:
@@ -132,6 +136,7 @@ class _Adding:
             tuple(self._already),
             tuple(self._rated),
             tuple(self._completed),
+            tuple(self._grown),
             tuple(self._renamed),
         )
 
@@ -149,6 +154,12 @@ class _Adding:
             both = _both(self._sessions[one], session)
             if both is not None:
                 self._join(both, name)
+                return
+        if item.has_own_id and name in self._sessions:
+            longer = _gone_on(self._sessions[name], session)
+            if longer is not None:
+                self._grown.append(name)
+                self._put(longer)
                 return
         if name in self._sessions:
             self._renamed.append((name, other))
@@ -171,6 +182,16 @@ class _Adding:
 def _words(session: Session) -> str:
     """Equal for sessions in which the same was said, however rated."""
     return digest([session.user_id, [(turn.speaker, turn.text) for turn in session.turns]])
+
+
+def _gone_on(old: Session, new: Session) -> Session | None:
+    """`new` with what only `old` has, if it begins with all that was said in `old`; else None."""
+    shared = len(old.turns)
+    begun = new.model_copy(update={"turns": new.turns[:shared]})
+    if len(new.turns) <= shared or _words(begun) != _words(old):
+        return None
+    both = _both(old, begun)
+    return both and both.model_copy(update={"turns": (*both.turns, *new.turns[shared:])})
 
 
 def _both(old: Session, new: Session) -> Session | None:
