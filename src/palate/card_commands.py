@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -106,7 +106,8 @@ def import_cards(places: Sequence[Path], *, into: Path) -> int:
     """
     folder = card_folder(into)
     check_target(folder)
-    present = {_content(card): path for path, card in _readable(folder)}
+    inside = files_in(folder) if is_folder(folder) else ()
+    present = {_content(card): path for path, card in readable(inside)}
     taken = {path.stem for path in folder.glob("*")} if folder.is_dir() else set()
     imported = refused = 0
     for path in card_files(places):
@@ -156,9 +157,9 @@ def export_cards(source: str, target: Path, *, version: str, overwrite: bool) ->
         _exported(path, target / path.name, version, overwrite)
 
 
-def _readable(place: Path) -> Iterator[tuple[Path, Card]]:
-    """The cards of a folder or study; what is none is named on standard error."""
-    for path in files_in(place) if is_folder(place) else ():
+def readable(paths: Iterable[Path]) -> Iterator[tuple[Path, Card]]:
+    """The cards in these files; a file that holds none is named on standard error."""
+    for path in paths:
         try:
             yield path, cards.read(path)
         except InputError as error:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from palate.card_commands import named_files
+from palate.card_commands import named_files, readable
 from palate.cards import library, panel, read
 from palate.cards.labels import Labels
 from palate.cards.places import files_in, is_folder, is_study
@@ -20,7 +20,6 @@ from palate.report.safe import terminal_safe
 from palate.types import Card
 
 _SHOWN = ("genre", "relationship", "mood", "role")
-_FILTERS = ("language", "genre", "relationship", "mood", "rhythm", "difficulty")
 
 
 def list_cards(place: str | None, *, filters: Mapping[str, str], only_panel: bool) -> list[Card]:
@@ -87,21 +86,17 @@ def _cards_at(place: str) -> list[Card]:
             f"{place} is no folder; name a study or a folder of cards, or give a single file to "
             "`palate cards check`"
         )
-    found = []
-    for path in named_files([place]) if is_study(Path(place)) else files_in(Path(place)):
-        try:
-            found.append(read(path))
-        except InputError as error:
-            click.echo(f"refused: {terminal_safe(str(error))}", err=True)
-    return found
+    paths = named_files([place]) if is_study(Path(place)) else files_in(Path(place))
+    return [card for _, card in readable(paths)]
 
 
 def _check_values(filters: Mapping[str, str]) -> None:
     """Refuse a value that no library card carries: a slip must not look like an empty shelf."""
-    counted = library.coverage(library.characters(library.cards("*-en"))) if filters else {}
-    for label, value in filters.items():
-        known = counted.get(label)
-        if known is not None and value not in known:
+    asked = {label: value for label, value in filters.items() if label != "language"}
+    counted = library.coverage(library.characters(library.cards("*-en"))) if asked else {}
+    for label, value in asked.items():
+        known = counted[label]
+        if value not in known:
             words = ", ".join(sorted(known))
             raise InputError(f"--{label} {value!r} is no {label} of the library; it has {words}")
 

@@ -215,11 +215,13 @@ def _add_all(items: Sequence[Item], settings: ImportSettings) -> None:
             user: adding.added(adding.existing(_history(settings, user), user), found)
             for user, found in by_user.items()
         }
+        named = _named_histories(settings.into)
         for user, result in results.items():
             if is_written and result.changes:
                 adding.write(_history(settings, user), result.sessions)
             _say_added(result, _history(settings, user), dry_run=settings.dry_run)
-            _say_unused_history(settings.into, user)
+            if named is not None and f"{HISTORIES}/{user}.jsonl" not in named:
+                _say_unused_history(settings.into, user)
     if settings.dry_run and results:
         click.echo("Nothing was written: leave --dry-run out to import.")
 
@@ -250,17 +252,20 @@ def _say_added(result: adding.Added, history: Path, *, dry_run: bool) -> None:
         click.echo(f"  and {len(result.renamed) - _PLACES} more")
 
 
+def _named_histories(study: Path) -> set[str | None] | None:
+    """The histories that users of the study have; None where no study says."""
+    try:
+        return {one.history for one in users_of(study)} if is_study(study) else None
+    except InputError:  # the study is not ready; its own commands will say why
+        return None
+
+
 def _say_unused_history(study: Path, user: str) -> None:
     """A history that no user of the study names would be read by nothing, without a word."""
-    try:
-        named = {one.history for one in users_of(study)} if is_study(study) else None
-    except InputError:  # the study is not ready; its own commands will say why
-        return
-    if named is not None and f"{HISTORIES}/{user}.jsonl" not in named:
-        click.echo(
-            f"  no user of the study has this history yet: add a [[users]] with "
-            f'history = "{HISTORIES}/{terminal_safe(user)}.jsonl" to {study}/study.toml'
-        )
+    click.echo(
+        f"  no user of the study has this history yet: add a [[users]] with "
+        f'history = "{HISTORIES}/{terminal_safe(user)}.jsonl" to {study}/study.toml'
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

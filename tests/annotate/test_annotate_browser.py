@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 
 import pytest
 from rating_app import invited, serving
@@ -14,23 +13,10 @@ from worlds import card, palate, pure_server, write_study
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 DESKTOP = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}
 SAID = ["Hello.", "Who are you?", "Let me in.", "It is cold.", "What is behind you?", "Please."]
 SHOTS = os.environ.get("PALATE_SCREENSHOTS")  # a folder, for whoever wants to look at the pages
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    executable = shutil.which("chromium") or shutil.which("google-chrome")
-    if executable is None:
-        pytest.skip("no Chromium on this machine")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=executable, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 def opened(browser, link, size=DESKTOP, **options):

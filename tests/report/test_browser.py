@@ -6,6 +6,7 @@ from report_world import Words, report_data
 
 from contrast import CONTRAST
 from palate.report.page import write_report
+from watched import watched
 
 pytestmark = pytest.mark.browser
 
@@ -26,15 +27,7 @@ WORDS = Words(
 def seen(browser, tmp_path):
     """A hostile report, opened; `page.incidents` lists whatever happened that should not."""
     path = write_report(report_data(WORDS), tmp_path / "report.html")
-    page = browser.new_page()
-    page.incidents = []
-    page.on("dialog", lambda dialog: (page.incidents.append(dialog.message), dialog.dismiss()))
-    page.on("console", lambda message: page.incidents.append(message.text))
-    page.on("pageerror", lambda error: page.incidents.append(str(error)))
-    page.on("request", lambda request: page.incidents.append(request.url))
-    page.goto(path.as_uri())
-    assert page.incidents == [path.as_uri()]
-    page.incidents.clear()
+    page = watched(browser, path)
     yield page
     page.close()
 

@@ -2,12 +2,13 @@
 
 import pytest
 from hostile import CARD_NAMES, MESSAGES
-from test_browser import CONTRAST
 
+from contrast import CONTRAST
 from palate.histories.figures import figures
 from palate.histories.findings import Finding
 from palate.report.history import UserHistory, write_history_page
 from palate.types import Session, Turn
+from watched import watched
 
 pytestmark = pytest.mark.browser
 
@@ -41,15 +42,7 @@ def seen(browser, tmp_path):
     path = write_history_page(
         [history, UserHistory(figures([empty]))], tmp_path / "page.html", title=CARD_NAMES[0]
     )
-    page = browser.new_page()
-    page.incidents = []
-    page.on("dialog", lambda dialog: (page.incidents.append(dialog.message), dialog.dismiss()))
-    page.on("console", lambda message: page.incidents.append(message.text))
-    page.on("pageerror", lambda error: page.incidents.append(str(error)))
-    page.on("request", lambda request: page.incidents.append(request.url))
-    page.goto(path.as_uri())
-    assert page.incidents == [path.as_uri()]
-    page.incidents.clear()
+    page = watched(browser, path)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     yield page
     page.close()

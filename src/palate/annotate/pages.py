@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from palate.annotate.actions import MOST_MESSAGE, MOST_NOTE
@@ -15,7 +15,7 @@ from palate.annotate.chats import Chat, Summary
 from palate.annotate.words import SCRIPT_WORDS, words
 from palate.language import Language
 from palate.report.safe import script_json
-from palate.report.templating import visible
+from palate.report.templating import strict_environment
 
 
 class Visitor(NamedTuple):
@@ -35,14 +35,7 @@ class Listed(NamedTuple):
 
 @functools.cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("palate.annotate"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = strict_environment("palate.annotate")
     made.filters["data"] = _data
     return made
 

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
 
@@ -204,10 +204,6 @@ def _left_behind(source: _Source, kind: Carrier, icon: bool) -> tuple[str, ...]:
 def _embedded(card: Card) -> list[str]:
     data = card.original.get("data")
     listed = data.get("assets") if isinstance(data, dict) else None
-    uris = [asset.get("uri") for asset in _dicts(listed)]
+    uris = [asset.get("uri") for asset in icons.objects(listed)]
     inside = ("embeded://", "embedded://", "__asset:")
     return [uri for uri in uris if isinstance(uri, str) and uri.startswith(inside)]
-
-
-def _dicts(value: object) -> Sequence[dict[str, object]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -82,8 +82,12 @@ def _renamed(v3: Mapping[str, object], old: str, new: str) -> dict[str, object]:
 
 def _assets(v3: Mapping[str, object]) -> list[dict[str, object]]:
     data = v3["data"]
-    listed = data.get("assets") if isinstance(data, dict) else None
-    return [a for a in listed if isinstance(a, dict)] if isinstance(listed, list) else []
+    return objects(data.get("assets")) if isinstance(data, dict) else []
+
+
+def objects(value: object) -> list[dict[str, object]]:
+    """The objects of a list, whatever else is in it; none of what is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _is_main(asset: Mapping[str, object]) -> bool:

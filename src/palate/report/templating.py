@@ -13,17 +13,22 @@ from markupsafe import Markup, escape
 NOT_MEASURED = "n/a"
 
 
-@functools.cache
-def environment() -> Environment:
-    """The environment of all templates; a missing name is an error, never an empty text."""
-    made = Environment(
-        loader=PackageLoader("palate.report"),
+def strict_environment(package: str) -> Environment:
+    """An environment for the templates of `package`: all is escaped, a missing name is an error."""
+    return Environment(
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+@functools.cache
+def environment() -> Environment:
+    """The environment of the reports' templates."""
+    made = strict_environment("palate.report")
     made.filters |= {
         "number": number,
         "interval": interval,
