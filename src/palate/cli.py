@@ -17,6 +17,7 @@ import click
 from palate import __version__
 from palate.cli_cards import cards_group
 from palate.cli_history import history_group
+from palate.cli_simulator import simulator_group
 from palate.errors import InputError, PalateError
 from palate.output import make_sturdy, silence
 
@@ -48,6 +49,7 @@ def palate() -> None:
 
 palate.add_command(cards_group)
 palate.add_command(history_group)
+palate.add_command(simulator_group)
 
 STUDY = click.argument("study", type=click.Path(path_type=Path))
 OUT = click.option(
@@ -160,26 +162,6 @@ def aggregate(scores: Path, as_json: bool, seed: int) -> None:
     from palate.commands import aggregate_scores
 
     aggregate_scores(scores, as_json=as_json, seed=seed)
-
-
-@palate.group()
-def simulator() -> None:
-    """Simulated users: one per real person."""
-
-
-@simulator.command("profile")
-@STUDY
-@click.option("--user", required=True, help="The user's id in the study.")
-@click.option("--model", help="Model that writes it [default: the simulator's own model].")
-@click.option("--force", is_flag=True, help="Replace a profile that is there.")
-def simulator_profile(study: Path, user: str, model: str | None, force: bool) -> None:
-    """Write a user's profile from their training sessions, frozen by its hash.
-
-    Held-out sessions are not read. A simulator of kind "profile" needs it.
-    """
-    from palate.commands import write_user_profile
-
-    write_user_profile(study, user=user, model=model, force=force)
 
 
 @palate.group()
