@@ -3,6 +3,7 @@
 
     python3 dev.py demo [ARGS]   run the sample study and write its report
     python3 dev.py test [ARGS]   run the default tests; ARGS go to pytest
+    python3 dev.py test-train [ARGS]   the tests of training and validation, which need torch
     python3 dev.py check         lint, format, types and layers
     python3 dev.py lock          write the pins in requirements/ anew
 
@@ -24,11 +25,12 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PINS = ROOT / "requirements"
 OLDEST = (3, 11)
+TORCH = "torch==2.13.0"  # no hash: which build fits (CPU, CUDA) is the machine's own choice
 COOLDOWN = "P7D"  # a release younger than this is not pinned: most bad ones are found by then
 
 PIP = ["-m", "pip", "--disable-pip-version-check", "--no-input"]
 COMPILE = [
-    "-m", "piptools", "compile", "--quiet", "--upgrade", "--generate-hashes", "--allow-unsafe",
+    "-m", "piptools", "compile", "--quiet", "--upgrade", "--generate-hashes",
     "--strip-extras", "--no-emit-index-url", "--no-emit-trusted-host", "--no-emit-find-links",
     "--no-emit-options", "--no-header", "--uploaded-prior-to", COOLDOWN,
 ]  # fmt: skip
@@ -48,6 +50,10 @@ def main(words: list[str]) -> int:
     if command == "test":
         os.chdir(ROOT)
         return set_up("test") or become(["-m", "pytest", *args])
+    if command == "test-train":
+        os.chdir(ROOT)
+        tested = ["-m", "pytest", "-m", "train", *args]
+        return set_up("test") or set_up("train") or become(tested)
     if command in ("check", "lock") and not args:
         os.chdir(ROOT)
         return check() if command == "check" else lock()
@@ -65,14 +71,8 @@ def set_up(pins: str) -> int:
     if problem := make_venv():
         return failed(problem)
     print(f"Installing requirements/{pins}.txt into {VENV} (once) …", flush=True)
-    install = [*PIP, "install", "-qq"]
-    steps = (
-        ["--require-hashes", "--only-binary", ":all:", "-r", str(PINS / f"{pins}.txt")],
-        # setuptools is among the pins: isolation would fetch another one, without a hash.
-        ["--no-deps", "--no-build-isolation", "--no-index", "-e", str(ROOT)],
-    )
-    for step in steps[: 1 if pins == "lock" else 2]:
-        if run([*install, *step]):
+    for step in steps_of(pins):
+        if run([*PIP, "install", "-qq", *step]):
             return failed(
                 f"pip could not install requirements/{pins}.txt: its message stands above; the "
                 "first run needs the package index, then run the same command again"
@@ -81,9 +81,19 @@ def set_up(pins: str) -> int:
     return 0
 
 
+def steps_of(pins: str) -> list[list[str]]:
+    """What pip is told to install, in order."""
+    pinned = ["--require-hashes", "--only-binary", ":all:", "-r", str(PINS / f"{pins}.txt")]
+    if pins == "train":  # beside the tests' pins
+        return [["--only-binary", ":all:", TORCH], pinned]
+    # setuptools is among the pins: isolation would fetch another one, without a hash.
+    palate = ["--no-deps", "--no-build-isolation", "--no-index", "-e", str(ROOT)]
+    return [pinned] if pins == "lock" else [pinned, palate]
+
+
 def fingerprint(pins: str) -> str:
     """Digest of all that decides what set_up installs, and where."""
-    digest = hashlib.sha256(f"{ROOT}\n{sys.version_info[:2]}\n".encode())
+    digest = hashlib.sha256(f"{ROOT}\n{sys.version_info[:2]}\n{TORCH}\n".encode())
     for path in (PINS / f"{pins}.txt", ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -134,10 +144,17 @@ def lock() -> int:
     sources = {
         "demo": [*project, "requirements/build.in"],
         "test": [*project, "--extra", "annotate", "requirements/build.in", "requirements/test.in"],
+        "train": [*project, "--extra", "annotate", "--extra", "train"],
         "lock": ["requirements/lock.in"],
     }
+    constraints = {
+        "demo": [],
+        "train": ["--constraint", "requirements/test.txt", "--constraint", "requirements/train.in"],
+    }
     for pins, source in sources.items():
-        within = [] if pins == "demo" else ["--constraint", "requirements/demo.txt"]
+        within = constraints.get(pins, ["--constraint", "requirements/demo.txt"])
+        # torch, which is installed first, stays out of the training's pins.
+        within += ["--unsafe-package", "torch"] if pins == "train" else ["--allow-unsafe"]
         if run([*COMPILE, *within, "--output-file", f"requirements/{pins}.txt", *source]):
             return failed(f"requirements/{pins}.txt could not be resolved: see the message above")
     return 0
