@@ -40,6 +40,10 @@ def study(folder: Path, url: str, trajectories: int, turns: int, judged: int) ->
         model=model.format("player"),
         judge=model.format("judge"),
     )
+    # The server always says the same, which a run would ask for again: plain does not.
+    toml = folder / "study.toml"
+    text = toml.read_text("utf-8").replace("[protocol]", "[protocol]\nresample = 0")
+    toml.write_text(text, "utf-8")
     return prepare(folder)
 
 

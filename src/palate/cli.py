@@ -18,6 +18,7 @@ from palate import __version__
 from palate.cli_cards import cards_group
 from palate.cli_history import history_group
 from palate.cli_simulator import simulator_group
+from palate.cli_study import study_group
 from palate.errors import InputError, PalateError
 from palate.output import make_sturdy, silence
 
@@ -50,6 +51,7 @@ def palate() -> None:
 palate.add_command(cards_group)
 palate.add_command(history_group)
 palate.add_command(simulator_group)
+palate.add_command(study_group)
 
 STUDY = click.argument("study", type=click.Path(path_type=Path))
 OUT = click.option(

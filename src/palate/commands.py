@@ -6,23 +6,29 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
 from rich.console import Console
 
 from palate import manifest
+from palate.adapter_probe import probe_adapters
 from palate.config import SimulatorSection, Study, load_study
 from palate.errors import InputError, StoreError
 from palate.models.client import Sampling
 from palate.models.pool import Models
 from palate.prepare import Prepared, prepare, prices, simulator_folder, split_of, user_section
+from palate.probed import keep, kept, warnings_of
 from palate.progress import ProgressView
 from palate.report.safe import terminal_safe
 from palate.run import Outcome, run
 from palate.simulators import Profile, save_profile, write_profile
 from palate.store import RunFolder, RunReader
 from palate.types import TrainingSession
+
+if TYPE_CHECKING:
+    from palate.results import Measured
 
 # What a profile is written within: the embedded model's slot, and what any current model reads.
 LOCAL_CONTEXT_TOKENS = 2048
@@ -49,7 +55,7 @@ def run_study(
         except KeyboardInterrupt:
             console.print("\nStopped; the same command takes it up again.")
             return 3
-        _say(folder.warnings, console)
+        _say((*folder.warnings, *warnings_of(kept(path))), console)
         if outcome.done:
             write_results(folder)
     return _conclude(outcome, path, console)
@@ -66,20 +72,39 @@ async def _work(
     async with Models(
         study.content.endpoints, study_dir=study.folder, max_concurrency=max_concurrency
     ) as models:
+
+        async def check_adapters() -> None:
+            keep(folder, await probe_adapters(prepared.simulators, study.content.users, models))
+
         with ProgressView(console, models.ledger, prices(study)) as view:
-            return await run(prepared, folder, models, limit=limit, observe=view.show)
+            return await run(
+                prepared,
+                folder,
+                models,
+                limit=limit,
+                observe=view.show,
+                before_calls=check_adapters,
+            )
 
 
 def write_results(folder: RunFolder) -> None:
     """Write results.json and report.html of an open run folder, and print the results."""
     from palate.report.page import write_report
-    from palate.report.terminal import print_results
     from palate.results import measure, report_data
 
     measured = measure(folder)
     folder.write_text("results.json", measured.results.model_dump_json(indent=2) + "\n")
     write_report(report_data(folder, measured), folder.path / "report.html")
-    print_results(measured.results, _console())
+    _print(measured)
+
+
+def _print(measured: Measured) -> None:
+    from palate.report.conduct import print_conduct
+    from palate.report.terminal import print_results
+
+    console = _console()
+    print_results(measured.results, console)
+    print_conduct(measured.conduct, console)
 
 
 def report_run(run_folder: Path, *, as_json: bool) -> None:
@@ -89,7 +114,6 @@ def report_run(run_folder: Path, *, as_json: bool) -> None:
         InputError: it is no run folder, or its scores are of two kinds.
     """
     from palate.report.page import write_report
-    from palate.report.terminal import print_results
     from palate.results import measure, report_data
 
     reader = RunReader(run_folder)
@@ -102,7 +126,7 @@ def report_run(run_folder: Path, *, as_json: bool) -> None:
     if as_json:
         click.echo(measured.results.model_dump_json(indent=2))
     else:
-        print_results(measured.results, _console())
+        _print(measured)
     click.echo(where, err=as_json)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from palate import toml_input
 from palate.cards import library
@@ -36,12 +36,14 @@ class Protocol(Record):
     """[protocol]: how much is played and judged (paper 3.2, 3.3).
 
     `depth_limit` counts user turns; `sampled_replies` are judged by the personal and the generic
-    track of each trajectory.
+    track of each trajectory. `resample`: so many times at most a simulator's message that carries
+    a flag is asked for again [choice].
     """
 
     repetitions: int = Field(default=2, ge=1, le=1000, strict=True)
     depth_limit: int = Field(default=20, ge=0, le=1000, strict=True)
     sampled_replies: int = Field(default=4, ge=1, le=1000, strict=True)
+    resample: int = Field(default=2, ge=0, le=5, strict=True)
     seed: int = Field(default=0, ge=0, strict=True)
 
 
@@ -94,11 +96,23 @@ class JudgeSection(Decoding):
 
 
 class SimulatorSection(Decoding):
-    """A user's simulator (paper 3.1); `path` is the folder that training or profiling wrote."""
+    """A user's simulator (paper 3.1); `path` is the folder that training or profiling wrote.
+
+    Of kind "lora" `model` is the served adapter, and may be left out where the embedded model is
+    the base; `base` is the name under which the adapter's server has the base alone, where its
+    list of models does not tell.
+    """
 
     kind: SimulatorKind
     model: str | None = None
     path: str | None = None
+    base: str | None = None
+
+    @model_validator(mode="after")
+    def _base_is_of_an_adapter(self) -> SimulatorSection:
+        if self.base is not None and self.kind != "lora":
+            raise ValueError('base belongs to kind = "lora"; remove it')
+        return self
 
 
 class UserSection(Record):
@@ -254,6 +268,15 @@ def load_study(path: Path) -> Study:
     for place, model in study.content.models():
         _check_model(study, place, model, text)
     return study
+
+
+def read_study(path: Path) -> Study:
+    """A study without a look at its models: training calls none of them and needs no key.
+
+    Raises:
+        InputError: as `load_study`, but for what is wrong with a model.
+    """
+    return _read(path)[0]
 
 
 def panel_of(path: Path) -> tuple[Path, ...]:

@@ -29,6 +29,7 @@ from palate.types import (
     Judgement,
     Message,
     Record,
+    Rejected,
     Speaker,
     TrajectoryEnd,
     Usage,
@@ -39,7 +40,8 @@ class StepLine(Record):
     """A line of messages.jsonl: what one call of a conversation brought.
 
     `n` counts the steps of a cell from 0, the user's and the character's in turn. `text` None: the
-    step ended the conversation without a word.
+    step ended the conversation without a word. `rejected`: what was wrong with each draft of a
+    simulator that was not taken; absent before palate drew messages anew.
     """
 
     cell: str
@@ -51,6 +53,7 @@ class StepLine(Record):
     ended_by: TrajectoryEnd | None
     usage: Usage
     attempts: int
+    rejected: Rejected = ()
     model: str
     latency_s: float
     at: str
@@ -61,6 +64,8 @@ class StepLine(Record):
             raise ValueError("the speakers of a conversation take turns")
         if (self.text is None) != (self.finish is None) or self.text is self.ended_by is None:
             raise ValueError("a step is a message, an end, or both")
+        if self.rejected and self.speaker == "character":
+            raise ValueError("nothing of a candidate is drawn anew for its wording")
         return self
 
     @property

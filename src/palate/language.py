@@ -6,7 +6,11 @@ English, or Chinese where Han characters prevail.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Literal
+
+from palate.types import Session
 
 Language = Literal["en", "zh"]
 
@@ -32,6 +36,16 @@ def named(tag: str) -> Language | None:
     if primary == "en":
         return "en"
     return "zh" if primary == "zh" else None
+
+
+def of_sessions(sessions: Iterable[Session]) -> Language:
+    """The language that most sessions are in; of a tag we do not know, that of the user's words."""
+    counts = Counter(named(session.language) or of_text(_said(session)) for session in sessions)
+    return "zh" if counts["zh"] > counts["en"] else "en"
+
+
+def _said(session: Session) -> str:
+    return "\n".join(turn.text for turn in session.turns if turn.speaker == "user")
 
 
 def tokens(text: str) -> int:

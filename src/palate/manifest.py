@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from palate import __version__, cards
-from palate.config import CandidateSection, JudgeSection, SimulatorSection, UserSection
+from palate.config import (
+    CandidateSection,
+    JudgeSection,
+    Protocol,
+    SimulatorSection,
+    UserSection,
+)
 from palate.judging.fingerprint import fingerprint
-from palate.judging.questions import prompt_digest, sheet
+from palate.judging.questions import prompt_digest
 from palate.judging.transcript import card_text
 from palate.models import shapes
 from palate.models.client import Role
 from palate.models.spec import ModelSpec, settings_for
 from palate.prepare import Prepared, judge_form, prices, sampling
-from palate.prompts import load
+from palate.prompts import load, sheet
 from palate.roleplay import ATTEMPTS_AT_A_MESSAGE
 from palate.rubrics.shared import load_shared
+from palate.simulators import HYGIENE_RULES
 from palate.store import Json
 from palate.types import TRACKS, Card, Cell, digest
 
@@ -32,7 +39,7 @@ def settings(prepared: Prepared) -> Json:
     content = prepared.study.content
     return {
         "name": content.study.name,
-        "protocol": content.protocol.model_dump(mode="json"),
+        **_described_protocol(content.protocol),
         "attempts_at_a_message": ATTEMPTS_AT_A_MESSAGE,
         "helper_user_line": shapes.HELPER_USER_LINE,
         "judge": {
@@ -69,6 +76,19 @@ def about(prepared: Prepared, *, run_id: str, created_at: str) -> Json:
     }
 
 
+def _described_protocol(protocol: Protocol) -> Json:
+    """The protocol, and by which rules messages are drawn anew.
+
+    Where none is drawn anew neither is named, so that a run begun before there was `resample` can
+    be finished with `resample = 0`.
+    """
+    written: Json = protocol.model_dump(mode="json")
+    if not written["resample"]:
+        del written["resample"]
+        return {"protocol": written}
+    return {"protocol": written, "hygiene_rules": HYGIENE_RULES}
+
+
 def _openings(prepared: Prepared) -> Iterator[tuple[str, str]]:
     """By USER/CARD; of a card with dice also by USER/CARD/REPETITION, as its cells have them."""
     protocol = prepared.study.content.protocol
@@ -101,12 +121,16 @@ def _described_card(prepared: Prepared, card: Card) -> Json:
 def _described_user(prepared: Prepared, user: UserSection) -> Json:
     simulator = prepared.simulators[user.id]
     record = simulator.record()
+    section = user.simulator.model_copy(update={"model": simulator.model})
+    described = _described(prepared, "simulator", section)
     return {
         "name": user.name,
         "simulator": {
             "kind": simulator.kind,
-            **_described(prepared, "simulator", user.simulator),
+            # What goes out with an adapter is more than the study says: the template's arguments.
+            **described | {"body": simulator.sampling.body},
             "profile_sha256": record.profile,
+            **({"adapter_sha256": record.adapter} if record.adapter else {}),
             "told_sha256": digest(
                 [
                     simulator.system(cards.scene(card, user_name=user.name))
@@ -152,7 +176,7 @@ def _described(
 
     Headers hold no secrets (`palate.config`).
     """
-    assert section.model is not None  # `_simulator` refused a study without it
+    assert section.model is not None  # refused without it, or filled in
     sent = sampling(role, section)
     endpoint = settings_for(ModelSpec.parse(section.model), prepared.study.content.endpoints)
     return {

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -39,6 +40,11 @@ _ABOUT_LORE = (
     "of lorebooks, entries that wait for a word in the chat are not counted; they make it dearer",
 )
 
+_ABOUT_ADAPTERS = (
+    "before the first cell every adapter is held against its base by a few calls of some words, "
+    "at most a dozen an adapter; they are not counted",
+)
+
 
 class ModelForecast(Record):
     """What one model in one role will be asked; `cost` None: its price is not in the study."""
@@ -51,8 +57,21 @@ class ModelForecast(Record):
     cost: float | None
 
 
+class Resampling(Record):
+    """The most that drawing simulators' messages anew can add; `cost` None: a price is missing."""
+
+    times: int  # a message
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
 class Forecast(Record):
-    """The size of a study; `cost` None: a price is missing, of a model in `unpriced`."""
+    """The size of a study; `cost` None: a price is missing, of a model in `unpriced`.
+
+    `resampling` is not in the sums.
+    """
 
     cells: int
     calls: int
@@ -61,6 +80,7 @@ class Forecast(Record):
     cost: float | None
     models: tuple[ModelForecast, ...]
     unpriced: tuple[str, ...]
+    resampling: Resampling
     assumptions: tuple[str, ...]
 
 
@@ -85,7 +105,8 @@ async def _rehearse(prepared: Prepared, counter: _Counter, times: Mapping[Cell, 
     protocol = prepared.study.content.protocol
     for cell, repetitions in times.items():
         counter.weight, counter.user = repetitions, cell.user_id
-        trajectory = await play(seats.table(cell), lambda step: None)
+        # The counting simulator says the same again and again: of the rehearsal nothing is anew.
+        trajectory = await play(replace(seats.table(cell), resample=0), lambda step: None)
         for item in wanted(trajectory, count=protocol.sampled_replies, seed=protocol.seed):
             await judge(item, seats.subject(trajectory), seats.judge)
 
@@ -98,6 +119,10 @@ class _Counter:
         self.user = ""
         self.calls: dict[tuple[Role, str], int] = defaultdict(int)
         self.usage: dict[tuple[Role, str], Usage] = defaultdict(Usage)
+        self.anew_calls: dict[str, int] = defaultdict(int)  # by simulator, each message once more
+        self.anew: dict[str, Usage] = defaultdict(Usage)
+        self.resample = prepared.study.content.protocol.resample
+        self.has_adapters = any(s.kind == "lora" for s in prepared.simulators.values())
         self.has_lore = any(map(cards.known_lore, prepared.cards.values()))
         self.user_tokens = {user: _mean_message(prepared, user) for user in prepared.rubrics}
 
@@ -108,8 +133,9 @@ class _Counter:
         headers: Mapping[str, str] | None = None,
         session_header: str | None = None,
         session_field: str | None = None,
+        adapter: Path | None = None,
     ) -> Model:
-        """A counting model under the name `spec`; headers and sessions change no size."""
+        """A counting model under the name `spec`; nothing else changes a size."""
         return _Counting(spec, self)
 
     def width(self) -> int:
@@ -122,7 +148,11 @@ class _Counter:
         answer = self._answer_tokens(request)
         prompt = sum(tokens(message.text) + 4 for message in request.messages)
         self.calls[role, model] += self.weight
-        self.usage[role, model] += Usage(prompt * self.weight, answer * self.weight)
+        asked = Usage(prompt * self.weight, answer * self.weight)
+        self.usage[role, model] += asked
+        if role == "simulator" and request.sampling.temperature != 0:
+            self.anew_calls[model] += self.weight
+            self.anew[model] += asked
         return "word " * max(round(answer * CHARACTERS_A_TOKEN / 5), 1)
 
     def _answer_tokens(self, request: Request) -> int:
@@ -158,14 +188,29 @@ class _Counter:
             cost=None if None in costs else sum(cost for cost in costs if cost is not None),
             models=models,
             unpriced=tuple(sorted({m.model for m in models if m.cost is None})),
+            resampling=self._resampling(known),
             assumptions=(
                 *(_ABOUT_LORE if self.has_lore else ()),
+                *(_ABOUT_ADAPTERS if self.has_adapters else ()),
                 "every chat runs to the depth limit; quitting makes it cheaper",
                 f"a user's message has their history's mean length, or {USER_TOKENS} tokens; a "
                 f"reply has {REPLY_TOKENS} tokens or its limit",
                 "tokens are counted from characters, and may be off by a third",
                 "no prompt token is read from a provider's cache",
             ),
+        )
+
+    def _resampling(self, known: Mapping[str, Price]) -> Resampling:
+        """Every message of every simulator that is not greedy, drawn anew as often as it may be."""
+        times = self.resample
+        costs = [known[m].cost(u) if m in known else None for m, u in self.anew.items()]
+        usage = sum(self.anew.values(), start=Usage())
+        return Resampling(
+            times=times,
+            calls=times * sum(self.anew_calls.values()),
+            prompt_tokens=times * usage.prompt,
+            completion_tokens=times * usage.completion,
+            cost=None if None in costs else times * sum(c for c in costs if c is not None),
         )
 
 
@@ -221,8 +266,18 @@ def print_estimate(forecast: Forecast, console: Console | None = None) -> None:
         name = terminal_safe(model)
         line = f'No price for {name}: add [prices."{name}"] to the study.'
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for assumption in forecast.assumptions:
+    for assumption in (*_resampling_line(forecast.resampling), *forecast.assumptions):
         console.print(f"- {assumption}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _resampling_line(most: Resampling) -> Iterator[str]:
+    if most.calls:
+        cost = "" if most.cost is None else f", {_usd(most.cost)} USD"
+        tokens = f"{most.prompt_tokens:,} + {most.completion_tokens:,} tokens"
+        yield (
+            f"not counted above: a simulator's message with a flag is asked for again, {most.times}"
+            f" times at most; if every one were, {most.calls:,} more calls, {tokens}{cost}"
+        )
 
 
 def _usd(cost: float | None) -> str:

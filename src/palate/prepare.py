@@ -22,11 +22,12 @@ from palate.histories import Split, split, write_split
 from palate.histories import read as read_history
 from palate.judging.transcript import Form
 from palate.models.client import Role, Sampling
-from palate.models.spec import ModelSpec, Price
+from palate.models.spec import LOCAL_MODELS, ModelSpec, Price, settings_for
 from palate.prompts import Prompt, from_text
 from palate.rubrics.freeze import read as read_rubric
 from palate.rubrics.freeze import verify_evidence
-from palate.simulators import Profile, Simulator, read_profile
+from palate.simulators import Profile, Simulator, read_profile, same_adapters
+from palate.simulators.trained import Trained, read_trained
 from palate.types import Card, Cell, PersonalRubric, Session
 
 DEFAULT_MAX_TOKENS: dict[Role, int] = {"simulator": 300, "candidate": 600, "judge": 2000}
@@ -51,10 +52,7 @@ class Prepared:
     @property
     def run_name(self) -> str:
         """The folder below runs/ that a run of this study is kept in, from the study's name."""
-        name = "".join(
-            c if c.isalnum() or c in "-_ " else "-" for c in self.study.content.study.name
-        )
-        return name.strip(" -")[:60] or "run"
+        return folder_name(self.study.content.study.name)
 
     def cells(self) -> Iterator[Cell]:
         """The plan (paper 3.2): candidates vary fastest, so that all their endpoints are busy."""
@@ -85,6 +83,12 @@ class Prepared:
                     )
 
 
+def folder_name(study: str) -> str:
+    """A study's name as a folder can have it."""
+    name = "".join(c if c.isalnum() or c in "-_ " else "-" for c in study)
+    return name.strip(" -")[:60] or "run"
+
+
 def prepare(path: Path) -> Prepared:
     """Read a study and all that it names, and check it; no model is called.
 
@@ -100,11 +104,15 @@ def prepare(path: Path) -> Prepared:
     rubrics = {user.id: _rubric(study, user) for user in study.content.users}
     for user_id, history in sessions.items():
         verify_evidence(rubrics[user_id], history)
+    simulators = {user.id: simulator_of(study, user) for user in study.content.users}
+    same = same_adapters(simulators)
+    if same is not None:
+        raise InputError(f"{study.file}: {same}")
     prepared = Prepared(
         study=study,
         cards={card.stem: cards.read(card) for card in study.panel_files()},
         rubrics=rubrics,
-        simulators={user.id: _simulator(study, user) for user in study.content.users},
+        simulators=simulators,
         sessions=sessions,
         own_prompts=dict(own_prompts(study)),
     )
@@ -135,6 +143,8 @@ def prices(study: Study) -> dict[str, Price]:
         for _, model in study.content.models()
         if ModelSpec.parse(model).provider in ("local", "scripted")
     }
+    if any(u.simulator.kind == "lora" and not u.simulator.model for u in study.content.users):
+        free |= {f"local:{name}": FREE for name in LOCAL_MODELS}
     return {**free, **study.content.prices}
 
 
@@ -199,8 +209,11 @@ def _rubric(study: Study, user: UserSection) -> PersonalRubric:
     return rubric
 
 
-def _simulator(study: Study, user: UserSection) -> Simulator:
+def simulator_of(study: Study, user: UserSection) -> Simulator:
+    """A user's simulator as the study describes it; raises `InputError` for one not to be had."""
     section = user.simulator
+    if section.kind == "lora":
+        return _trained_simulator(study, user)
     if section.model is None:
         raise InputError(f"{study.file}: user {user.id}: simulator.model is missing; add it")
     profile: Profile | None = None
@@ -213,6 +226,55 @@ def _simulator(study: Study, user: UserSection) -> Simulator:
         sampling=sampling("simulator", section),
         profile=profile,
     )
+
+
+def _trained_simulator(study: Study, user: UserSection) -> Simulator:
+    section, place = user.simulator, f"{study.file}: user {user.id}"
+    trained = read_trained(simulator_folder(study, user), user_id=user.id)
+    base = trained.record.base.name
+    model = section.model or (base if base.startswith("local:") else None)
+    if model is None:
+        raise InputError(
+            f"{place}: simulator.model is missing: the adapter belongs to {base}, which a server "
+            f"must hold; start one with `palate simulator serve {study.folder}` and name the "
+            'adapter as it says, for example model = "openai:u1@http://127.0.0.1:8000/v1"'
+        )
+    try:
+        _check_server(study, ModelSpec.parse(model), trained)
+    except InputError as error:
+        raise InputError(f"{place}: simulator.model: {error}") from None
+    return Simulator(
+        user_id=user.id,
+        kind="lora",
+        model=model,
+        sampling=sampling("simulator", section),
+        trained=trained,
+    )
+
+
+def _check_server(study: Study, spec: ModelSpec, trained: Trained) -> None:
+    """Refuse a model that cannot hold the adapter, or that is told another prompt form."""
+    base, form = trained.record.base, trained.record.prompt_form
+    if spec.provider == "scripted":  # plays any part of a rehearsal
+        return
+    if spec.provider not in ("local", "openai"):
+        raise InputError(
+            f"{spec} cannot hold an adapter; name an OpenAI-compatible server that does"
+        )
+    if spec.provider == "local" and str(spec) != base.name:
+        raise InputError(
+            f"{spec} is another base than the adapter's, {base.name} at {base.revision}; an "
+            "adapter means nothing on another base: leave model out, or train again"
+        )
+    if spec.provider == "local" and trained.gguf is None:
+        raise InputError(f"{spec} cannot hold this adapter: {trained.record.gguf}; train it again")
+    settings = settings_for(spec, study.content.endpoints)
+    told = (settings.system_role, settings.first_role, settings.max_system)
+    if told not in ((True, form.first_role, None), (True, form.first_role, 1)):
+        raise InputError(
+            f'the adapter was trained with system messages and first_role = "{form.first_role}": '
+            f'set just these in [endpoints."{spec.endpoint}"]'
+        )
 
 
 def own_prompts(study: Study) -> Iterator[tuple[str, Prompt]]:

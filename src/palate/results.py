@@ -23,6 +23,8 @@ from palate.aggregate import (
 from palate.errors import InputError
 from palate.journal import FailureLine, StepLine
 from palate.judging.sampling import Item, wanted
+from palate.probed import kept, warnings_of
+from palate.report.conduct import Conduct
 from palate.report.data import (
     CandidateSetting,
     CardLabel,
@@ -48,10 +50,11 @@ from palate.types import (
 
 
 class Measured(NamedTuple):
-    """The results of a run, and what a report shows beside them."""
+    """The results of a run, and what a report shows beside them; `conduct` by user."""
 
     results: Results
     correlations: tuple[Matrix, ...]
+    conduct: dict[str, Conduct]
 
 
 @dataclass(slots=True)
@@ -74,7 +77,9 @@ def measure(reader: RunReader) -> Measured:
     rows: list[ScoreRow] = []
     dimensions: list[DimensionRow] = []
     kinds: dict[str, set[str]] = defaultdict(set)
+    conduct = {user: Conduct() for user in manifest["settings"]["users"]}
     for record in cell_records(reader):
+        conduct[record.cell.user_id].add(record)
         rows += score_rows(record, wanted_of(record, manifest))
         dimensions += _dimension_rows(record)
         for judgement in record.judgements:
@@ -82,7 +87,7 @@ def measure(reader: RunReader) -> Measured:
                 kinds[judgement.track].add(judgement.score_kind)
     _refuse_mixed_kinds(reader, kinds)
     results = with_dimensions(aggregate(rows, seed=seed), dimension_table(dimensions, seed=seed))
-    return Measured(results, _matrices(dimensions))
+    return Measured(results, _matrices(dimensions), conduct)
 
 
 def cell_records(reader: RunReader) -> Iterator[CellRecord]:
@@ -127,6 +132,7 @@ def _cell_record(cell: Cell, lines: _Gathered, opening: str) -> CellRecord:
         judgements=judgements,
         failures=tuple(_failure(line) for line in lines.failures),
         usage=sum((step.usage for step in lines.steps), start=Usage()),
+        resampled=tuple(step.rejected for step in lines.steps if step.rejected),
     )
 
 
@@ -232,12 +238,17 @@ def report_data(reader: RunReader, measured: Measured) -> ReportData:
         depth_limit=protocol["depth_limit"],
         sampled_replies=protocol["sampled_replies"],
         seed=protocol["seed"],
+        resample=protocol.get("resample", 0),
         models=model_uses(reader),
         rubrics=(load_shared("generic"), load_shared("session")),
         correlations=measured.correlations,
         settings=tuple(_facts(settings)),
         fingerprints=tuple(_fingerprints(manifest)),
-        warnings=(*manifest.get("warnings", ()), *reader.warnings),
+        warnings=(
+            *manifest.get("warnings", ()),
+            *warnings_of(kept(reader.path)),
+            *reader.warnings,
+        ),
         manifest=manifest,
         finished=_last_written(reader),
     )

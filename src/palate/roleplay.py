@@ -4,6 +4,10 @@ The chat opens with the card's opening, then the simulated user and the candidat
 is no orchestrator. It ends when the user leaves (`[QUIT]`), at the depth limit (counted in user
 turns), or when one side has nothing to say. Every accepted step is handed to `accept` before the
 next call is made, so that a killed run continues in mid-chat.
+
+A simulator is an instrument: a message of its own that slips (an assistant's phrase, its own words
+again, ...) is drawn anew a bounded number of times, and what was not taken is counted. A candidate
+is what is measured: nothing of it is drawn anew for its wording.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from palate.chat import Told, as_seen_by, read_user, told_messages
+from palate.chat import Told, UserAct, as_seen_by, read_user, told_messages
 from palate.models.client import (
     ChatMessage,
     Completion,
@@ -23,10 +27,20 @@ from palate.models.client import (
     Sampling,
     Status,
 )
-from palate.types import Cell, Finish, Message, Speaker, Trajectory, TrajectoryEnd, Usage
+from palate.types import (
+    Cell,
+    Finish,
+    Message,
+    Rejected,
+    Speaker,
+    Trajectory,
+    TrajectoryEnd,
+    Usage,
+)
 
 # An empty message is asked for this many times in all before the session ends for it [choice].
 ATTEMPTS_AT_A_MESSAGE = 3
+EMPTY = "empty"  # beside the flags, why a draft of a simulator was not taken
 
 Tells = Callable[[Sequence[Message]], Told]
 
@@ -56,7 +70,8 @@ class Seat:
 class Step(NamedTuple):
     """What one call brought: a message, an end, or both (a farewell; the last reply).
 
-    `message` None with `ended_by` set: the user left without a word, or nothing came.
+    `message` None with `ended_by` set: the user left without a word, or nothing came. `rejected`:
+    for each draft of a simulator that was not taken, what was wrong with it; its text is not kept.
     """
 
     message: Message | None
@@ -65,6 +80,19 @@ class Step(NamedTuple):
     attempts: int = 1
     model: str = ""
     latency_s: float = 0.0
+    rejected: Rejected = ()
+
+
+class _Draft(NamedTuple):
+    """A simulator's answer as it is read; `kinds`: its flags, or `EMPTY`; () is clean."""
+
+    completion: Completion
+    act: UserAct
+    kinds: tuple[str, ...]
+
+    @property
+    def says_nothing(self) -> bool:
+        return not self.act.text and not self.act.quit
 
 
 Accept = Callable[[Step], None]
@@ -77,7 +105,8 @@ class Table:
 
     `session` is unique to this cell of this run, and the same when the run is resumed.
     `flags_of_user(text, own earlier messages)` names what is odd about a simulator's message
-    (repetition, assistant phrases, …): facts beside the text, never a reason to end.
+    (repetition, assistant phrases, …): facts beside the text, never a reason to end. `resample`: a
+    message with a flag is asked for again, this many times at most.
     """
 
     cell: Cell
@@ -88,6 +117,7 @@ class Table:
     seed: int
     session: str
     flags_of_user: Flags
+    resample: int = 0
 
 
 async def play(table: Table, accept: Accept, so_far: Sequence[Message] = ()) -> Trajectory:
@@ -122,20 +152,63 @@ async def _next_step(table: Table, messages: list[Message]) -> Step:
 
 
 async def _user_step(table: Table, messages: list[Message]) -> Step:
-    completions = await _ask(table, "user", messages)
-    last = completions[-1]
-    act = read_user(last.text)
-    if not act.text and not act.quit:
-        return _step(completions, None, "simulator_empty")
-    if not act.text:
-        return _step(completions, None, "quit")
-    own = [m.text for m in messages if m.speaker == "user"]
-    message = _message("user", act.text, last, table.flags_of_user(act.text, own))
-    return _step(completions, message, "quit" if act.quit else None)
+    drafts = await _drafts(table, messages)
+    taken = _taken(drafts)
+    message: Message | None = None
+    ended_by: TrajectoryEnd | None = "quit" if taken.act.quit else None
+    if taken.says_nothing:
+        ended_by = "simulator_empty"
+    elif taken.act.text:
+        message = _message("user", taken.act.text, taken.completion, taken.kinds)
+    rejected = tuple(d.kinds for d in drafts if d is not taken)
+    return _step([d.completion for d in drafts], message, ended_by, rejected)
+
+
+async def _drafts(table: Table, messages: list[Message]) -> list[_Draft]:
+    """Ask the simulator until a draft is clean, or it was asked often enough for such a draft.
+
+    A provider's block is final: asking again would buy the same block.
+    """
+    seat, turn = table.simulator, len(messages) // 2
+    prompt = prompt_for(seat, "user", table.opening, messages)
+    own = [message.text for message in messages if message.speaker == "user"]
+    drafts: list[_Draft] = []
+    while True:
+        request = _request(table, seat, "user", prompt, turn, len(drafts))
+        draft = _read(table, await seat.model.complete(request), own)
+        drafts.append(draft)
+        if not draft.kinds or draft.completion.status == "refused":
+            return drafts
+        most = ATTEMPTS_AT_A_MESSAGE if draft.says_nothing else 1 + _resamples(table)
+        if sum(other.says_nothing == draft.says_nothing for other in drafts) >= most:
+            return drafts
+
+
+def _resamples(table: Table) -> int:
+    """How often a flagged message is asked for again: a greedy simulator would say it again."""
+    return 0 if table.simulator.sampling.temperature == 0 else table.resample
+
+
+def _read(table: Table, completion: Completion, own: Sequence[str]) -> _Draft:
+    """A farewell is judged by its words; to leave without a word is clean."""
+    act = read_user(completion.text)
+    kinds: tuple[str, ...] = ()
+    if act.text:
+        kinds = table.flags_of_user(act.text, own)
+    elif not act.quit:
+        kinds = (EMPTY,)
+    return _Draft(completion, act, kinds)
+
+
+def _taken(drafts: Sequence[_Draft]) -> _Draft:
+    """The last draft, which is the clean one if there is one; words with a flag before none."""
+    if drafts[-1].says_nothing:
+        return next((draft for draft in reversed(drafts) if draft.act.text), drafts[-1])
+    return drafts[-1]
 
 
 async def _character_step(table: Table, messages: list[Message]) -> Step:
-    completions = await _ask(table, "character", messages)
+    completions = await _replies(table, messages)
     last = completions[-1]
     if last.status == "refused":
         return _step(completions, None, "candidate_blocked")
@@ -145,16 +218,13 @@ async def _character_step(table: Table, messages: list[Message]) -> Step:
     return _step(completions, message, end_of([*messages, message], table.depth_limit))
 
 
-async def _ask(table: Table, side: Speaker, messages: list[Message]) -> list[Completion]:
-    """Ask one side for its next message, again while it is empty; the last answer counts.
-
-    A provider's block is final: asking again would buy the same block.
-    """
-    seat = table.simulator if side == "user" else table.candidate
-    prompt = prompt_for(seat, side, table.opening, messages)
+async def _replies(table: Table, messages: list[Message]) -> list[Completion]:
+    """Ask the candidate for its reply, again while it is empty; the last answer counts."""
+    seat, turn = table.candidate, len(messages) // 2
+    prompt = prompt_for(seat, "character", table.opening, messages)
     completions: list[Completion] = []
     for attempt in range(ATTEMPTS_AT_A_MESSAGE):
-        request = _request(table, seat, side, prompt, len(messages) // 2, attempt)
+        request = _request(table, seat, "character", prompt, turn, attempt)
         completion = await seat.model.complete(request)
         completions.append(completion)
         if completion.status == "refused" or completion.text.strip():
@@ -214,7 +284,10 @@ def _message(
 
 
 def _step(
-    completions: Sequence[Completion], message: Message | None, ended_by: TrajectoryEnd | None
+    completions: Sequence[Completion],
+    message: Message | None,
+    ended_by: TrajectoryEnd | None,
+    rejected: Rejected = (),
 ) -> Step:
     last = completions[-1]
     usage, attempts, latency_s = last.usage, last.attempts, last.latency_s
@@ -222,4 +295,4 @@ def _step(
         usage += earlier.usage
         attempts += earlier.attempts
         latency_s += earlier.latency_s
-    return Step(message, ended_by, usage, attempts, last.model, latency_s)
+    return Step(message, ended_by, usage, attempts, last.model, latency_s, rejected)

@@ -13,7 +13,7 @@ import functools
 import gc
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -56,6 +56,7 @@ class Progress:
 
 
 Observe = Callable[[Progress], None]
+BeforeCalls = Callable[[], Awaitable[None]]
 
 
 async def run(
@@ -65,8 +66,11 @@ async def run(
     *,
     limit: int | None = None,
     observe: Observe = lambda progress: None,
+    before_calls: BeforeCalls | None = None,
 ) -> Outcome:
     """Play and judge every cell that is not done (the first `limit` cells, if given).
+
+    `before_calls` is awaited where any cell is left; what it raises ends the run before it began.
 
     Raises:
         StoreError: the folder cannot be written; everything accepted so far is kept.
@@ -83,6 +87,8 @@ async def run(
         observe,
     )
     observe(progress)
+    if before_calls is not None and len(done) < len(cells):
+        await before_calls()
     with _start_up_frozen():
         await runner.work([cell for cell in cells if cell.key not in done], models.width())
     return Outcome(
@@ -251,6 +257,7 @@ def _step_record(key: str, number: int, step: Step) -> Json:
         "ended_by": step.ended_by,
         "usage": tuple(step.usage),
         "attempts": step.attempts,
+        "rejected": step.rejected,
         "model": step.model,
         "latency_s": round(step.latency_s, 4),
         "at": _now(),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from palate import cards
-from palate.config import CandidateSection
+from palate.config import CandidateSection, UserSection
 from palate.judging.tracks import Judge, Rubrics, Subject
 from palate.models.client import Model
 from palate.models.spec import ModelSpec
@@ -15,7 +16,7 @@ from palate.prepare import Prepared, judge_form, sampling
 from palate.prompts import Prompt
 from palate.roleplay import Seat, Table
 from palate.rubrics.shared import load_shared
-from palate.simulators import flags
+from palate.simulators import Simulator, flags
 from palate.types import Card, Cell, Trajectory
 
 SESSION_HEADER = "X-Session-Id"
@@ -31,8 +32,9 @@ class OpensModels(Protocol):
         headers: Mapping[str, str] | None = None,
         session_header: str | None = None,
         session_field: str | None = None,
+        adapter: Path | None = None,
     ) -> Model:
-        """The model that `spec` names."""
+        """The model that `spec` names; `adapter`: the file that the embedded one goes through."""
         ...
 
     def width(self) -> int:
@@ -58,9 +60,7 @@ class Seats:
         self._candidates = {candidate.name: candidate for candidate in content.candidates}
         self._models = {
             **{
-                ("user", user.id): models.open(
-                    prepared.simulators[user.id].model, headers=user.simulator.headers
-                )
+                ("user", user.id): open_simulator(prepared.simulators[user.id], user, models)
                 for user in content.users
             },
             **{("candidate", c.name): open_candidate(c, models) for c in content.candidates},
@@ -101,6 +101,7 @@ class Seats:
             # A digest, so that a service learns neither user nor candidate from it.
             session=hashlib.sha256(f"{self._run_id}|{cell.key}".encode()).hexdigest()[:32],
             flags_of_user=flags_of_user,
+            resample=protocol.resample,
         )
 
     def subject(self, trajectory: Trajectory) -> Subject:
@@ -128,14 +129,12 @@ class Seats:
         return self._simulator_seats[key]
 
     def _new_simulator_seat(self, cell: Cell) -> Seat:
-        simulator = self._prepared.simulators[cell.user_id]
-        card = self._prepared.cards[cell.card_id]
-        scene = cards.scene(card, user_name=self._users[cell.user_id].name, dice=self._dice(cell))
-        return Seat(
-            model=self._models["user", cell.user_id],
-            sampling=simulator.sampling,
-            system=simulator.system(scene),
-            seeded=_takes_seeds(simulator.model),
+        return simulator_seat(
+            self._prepared.simulators[cell.user_id],
+            self._models["user", cell.user_id],
+            self._prepared.cards[cell.card_id],
+            user_name=self._users[cell.user_id].name,
+            dice=self._dice(cell),
         )
 
     def _candidate_seat(self, cell: Cell) -> Seat:
@@ -153,6 +152,34 @@ class Seats:
             prompt=self._prepared.own_prompts.get(cell.candidate),
             dice=self._dice(cell),
         )
+
+
+def simulator_seat(
+    simulator: Simulator,
+    model: Model,
+    card: Card,
+    *,
+    user_name: str | None,
+    dice: cards.Dice = cards.NO_DICE,
+) -> Seat:
+    """The seat of a user's simulator that talks with the character of `card`."""
+    return Seat(
+        model=model,
+        sampling=simulator.sampling,
+        system=simulator.system(cards.scene(card, user_name=user_name, dice=dice)),
+        seeded=_takes_seeds(simulator.model),
+    )
+
+
+def open_simulator(simulator: Simulator, user: UserSection, models: OpensModels) -> Model:
+    """The model that plays `user`: with the headers of the study, through the person's adapter."""
+    trained = simulator.trained
+    embedded = ModelSpec.parse(simulator.model).provider == "local"
+    return models.open(
+        simulator.model,
+        headers=user.simulator.headers,
+        adapter=trained.gguf if trained is not None and embedded else None,
+    )
 
 
 def candidate_seat(

@@ -30,7 +30,7 @@ class ClusterSums(NamedTuple):
 
     def means(self) -> Floats:
         """Mean over all measured values; NaN where there is none. Shape (...)."""
-        return _ratio(self.total.sum(axis=-1), self.number.sum(axis=-1))
+        return ratio(self.total.sum(axis=-1), self.number.sum(axis=-1))
 
     def clusters(self) -> Ints:
         """Number of clusters that hold at least one value. Shape (...)."""
@@ -38,7 +38,7 @@ class ClusterSums(NamedTuple):
 
     def redrawn(self, weights: Floats) -> Floats:
         """The mean in each bootstrap draw; NaN in a draw without a value. Shape (..., draws)."""
-        return _ratio(self.total @ weights.T, self.number @ weights.T)
+        return ratio(self.total @ weights.T, self.number @ weights.T)
 
 
 class Correlation(NamedTuple):
@@ -89,15 +89,20 @@ def half_width(redrawn: Floats, clusters: Ints) -> Floats:
     """
     from scipy.special import stdtrit  # much lighter than scipy.stats, which loads 50 MB
 
+    freedom = np.maximum(clusters - 1.0, 1.0)
+    return np.asarray(stdtrit(freedom, 0.975) * standard_error(redrawn, clusters))
+
+
+def standard_error(redrawn: Floats, clusters: Ints) -> Floats:
+    """sqrt(C/(C-1)) * bootstrap standard error; arguments, shape and NaN as in `half_width`."""
     held = np.isfinite(redrawn)
     kept = held.sum(axis=-1)
-    mean = _ratio(np.where(held, redrawn, 0.0).sum(axis=-1), kept)
+    mean = ratio(np.where(held, redrawn, 0.0).sum(axis=-1), kept)
     squares = np.where(held, redrawn - mean[..., None], 0.0) ** 2
-    error = np.sqrt(_ratio(squares.sum(axis=-1), kept - 1.0))
+    error = np.sqrt(ratio(squares.sum(axis=-1), kept - 1.0))
     defined = (clusters >= 2) & (kept >= LEAST_KEPT * redrawn.shape[-1])
     freedom = np.where(defined, clusters - 1.0, 1.0)
-    widths = stdtrit(freedom, 0.975) * np.sqrt((freedom + 1) / freedom) * error
-    return np.where(defined, widths, np.nan)
+    return np.where(defined, np.sqrt((freedom + 1) / freedom) * error, np.nan)
 
 
 def average_ranks(values: Sequence[float] | Floats) -> Floats:
@@ -155,7 +160,7 @@ def _correlation(
     return Correlation(min(1.0, max(-1.0, value)), n)
 
 
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
     """Quotient, NaN where the denominator is not positive."""
     quotient = np.full(np.broadcast(numerator, denominator).shape, np.nan)
     np.divide(numerator, denominator, out=quotient, where=denominator > 0)

@@ -25,6 +25,8 @@ TrajectoryEnd = Literal[
 SimulatorKind = Literal["raw", "prompted", "profile", "lora"]
 ScoreKind = Literal["integer", "expected"]
 Finish = Literal["ok", "length", "refused"]
+# Of one message of a simulator: what was wrong with each draft of it that was not taken.
+Rejected = tuple[tuple[str, ...], ...]
 
 TRACKS: tuple[Track, ...] = ("personal", "generic", "session")
 MIN_SCORE = 1

@@ -13,9 +13,9 @@ from judging.small_world import (
 )
 from palate.errors import InputError, TransportError
 from palate.judging.asking import expectation
-from palate.judging.questions import sheet
 from palate.judging.tracks import Item, Judge, judge
 from palate.models.client import Completion, Purpose
+from palate.prompts import sheet
 from palate.types import Usage
 
 PERSONAL = Item("personal", 0)

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from palate.errors import InputError, ModelError
+from palate.fitting import cut, estimated_tokens
 from palate.histories import split
 from palate.models.client import Completion, Sampling
 from palate.simulators import read_profile, save_profile, write_profile
-from palate.simulators.parts import cut, estimated_tokens, transcripts
+from palate.simulators.parts import transcripts
 from palate.types import Session, TrainingSession, Turn
 
 

@@ -81,7 +81,7 @@ def test_the_english_prompts_are_short_for_a_small_model(kind):
         ({"kind": "profile"}, "of kind profile; kind profile, and it alone, takes a profile"),
         ({"kind": "raw", "profile": profile()}, "is of kind raw; kind profile, and it alone"),
         ({"kind": "profile", "profile": profile("u2")}, "was given the profile of u2"),
-        ({"kind": "lora"}, "the simulator of user u1 has no adapter; set its kind to raw"),
+        ({"kind": "lora"}, "is of kind lora; kind lora, and it alone, takes an adapter"),
     ],
 )
 def test_a_simulator_that_lacks_what_its_kind_needs_is_refused(changes, message):

@@ -18,11 +18,9 @@ from palate.judging.subject import Rubrics, Subject
 from palate.judging.transcript import MARK, Form, card_text, conversation, left, reaction
 from palate.judging.verdicts import Asked, asked
 from palate.judging.vocabulary import FLAGS
-from palate.prompts import Prompt, rubric_text
+from palate.prompts import Prompt, rubric_text, sheet
 from palate.prompts.rubric_text import Language
 from palate.types import Dimension, Track
-
-_DIVIDER = "\n=====\n"
 
 SATISFACTION = (Asked("satisfaction", ("满意度", "score", "rating", "评分", "分数", "打分")),)
 
@@ -93,26 +91,6 @@ def whole_transcript(subject: Subject, form: Form) -> str:
     trajectory = subject.trajectory
     spoken = conversation(trajectory.opening, trajectory.messages, subject.language, form)
     return "\n".join([spoken, *left(trajectory, subject.language)])
-
-
-class Sheet(NamedTuple):
-    """A prompt file in its two halves."""
-
-    system: Prompt
-    user: Prompt
-    sha256: str
-
-
-@functools.cache
-def sheet(name: str, language: Language) -> Sheet:
-    """The prompt file `NAME.LANGUAGE.md`, split into what instructs and what is shown."""
-    whole = prompts.load(name, language)
-    system, user = whole.text.split(_DIVIDER)
-    return Sheet(
-        prompts.from_text(f"{whole.name} (system)", system),
-        prompts.from_text(f"{whole.name} (user)", user),
-        whole.sha256,
-    )
 
 
 def prompt_digest(track: Track, language: Language, form: Form) -> str:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from palate.judging import vocabulary as words
-from palate.judging.lenient_json import Pairs, Value
+from palate.lenient_json import Pairs, Value
 from palate.types import MAX_SCORE, MIN_SCORE
 
 

@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from palate.judging import vocabulary as words
-from palate.judging.lenient_json import BrokenJSONError, Pairs, Value, objects, whole
 from palate.judging.scale import UnreadableError, as_number, as_score, as_text, score_in
-from palate.models.thinking import strip_thinking
+from palate.lenient_json import BrokenJSONError, Pairs, Value, answers
 from palate.types import MAX_SCORE, MIN_SCORE, Dimension
 
 
@@ -68,22 +67,13 @@ def mean(scores: Iterable[float | None]) -> float | None:
 
 
 def _values(completion: str) -> list[Value]:
-    """The JSON values that speak about the dimensions; valid JSON is taken as it stands."""
-    text = completion.strip().lstrip("\ufeff").strip()
-    if not text:
+    """The JSON values that speak about the dimensions."""
+    if not completion.strip().lstrip("\ufeff").strip():
         raise UnreadableError("empty reply")
-    visible = strip_thinking(text).visible
-    for candidate in (text, visible):
-        try:
-            value = whole(candidate)
-            return [whole(value) if isinstance(value, str) else value]
-        except BrokenJSONError:
-            continue
     try:
-        found = objects(visible)
+        return answers(completion)
     except BrokenJSONError as error:
         raise UnreadableError(f"broken JSON: {error}") from error
-    return [each.value for each in found if not words.ANNOUNCES_EXAMPLE.search(each.before)]
 
 
 @functools.lru_cache(maxsize=64)

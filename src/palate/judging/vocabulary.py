@@ -60,19 +60,5 @@ FLAGS_BY_NAME = {plain(flag): flag for flag in FLAGS} | {
 }
 NOT_APPLICABLE = _words("n/a na not_applicable none null 不适用 无 不涉及")
 
-# A line that announces a format, or repeats our request for one, and says nothing else: what
-# follows it is the prompt's, not a verdict. "My verdict in the requested format:" is no such line.
-ANNOUNCES_EXAMPLE = re.compile(
-    r"(?:^|\n)[\s#>*_-]*(?:"
-    r"(?:(?:the|an|required|expected|json)\s+)*"
-    r"(?:(?:output|answer|response|reply|verdict)\s+)?(?:json\s+)?"
-    r"(?:format|template|schema|example|sample)(?:\s+(?:output|answer|response|reply|verdict))?"
-    r"(?:\s+(?:is|should\s+be|must\s+be)\b[^\n]*)?"
-    r"|(?:please\s+)?(?:respond|reply|return|answer)\s+(?:only\s+)?(?:with|in|using|as)\b[^\n]*"
-    r"|(?:输出|回答|回复|答案|评分)?(?:格式|模板|样例|示例|例子|范例|例如)(?:示例|如下|为)?"
-    r"|请(?:只|仅|用|以|按|输出|返回|回答)[^\n]*"
-    r")[\s*_]*[:：]?[\s*_]*(?:```\s*\w*\s*)?\Z",
-    re.IGNORECASE,
-)
 # The prompt's own form, sent back unfilled.
 PLACEHOLDER = re.compile(r"\s*<[^<>]*1\s*[-–~到至]\s*5[^<>]*>\s*")

@@ -32,6 +32,7 @@ class Answer(NamedTuple):
     model: str
     usage: Usage
     digit_probabilities: tuple[dict[str, float], ...] = ()
+    first_token: tuple[tuple[str, float], ...] = ()
 
 
 class Spoken(NamedTuple):

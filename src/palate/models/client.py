@@ -62,6 +62,8 @@ class Request:
     `json_schema`: the verdict's JSON schema, used where the endpoint enforces schemas.
     `digits`: ask for exactly this many characters, each one of `digit_choices`, with the
     probabilities of each; only models with `reads_digits` take it.
+    `first_token`: ask for the log-probabilities of so many of the likeliest first tokens; a server
+    that has none, or refuses, leaves `Completion.first_token` empty or raises `RequestRefused`.
     `session`: an id that stays the same within a cell, for services that keep the chat's memory
     themselves; sent as configured for the candidate.
     `cache_prefix`: the first messages up to this count are shared by many calls (Anthropic cache
@@ -74,6 +76,7 @@ class Request:
     json_schema: dict[str, Any] | None = None
     digits: int = 0
     digit_choices: str = "12345"
+    first_token: int = 0
     session: str | None = None
     cache_prefix: int = 0
 
@@ -85,7 +88,8 @@ class Completion:
     `text` is the visible text: thinking removed, outer white space kept out. `status` "length"
     keeps the cut text; "refused" is a provider's block (content filter, refusal field), not a
     refusal in words. `digit_probabilities` has one {choice: probability} a digit, renormalised
-    over the choices, or is empty where the endpoint gave none.
+    over the choices, or is empty where the endpoint gave none. `first_token` has the likeliest
+    first tokens with their log-probabilities, where they were asked for and given.
     """
 
     text: str
@@ -96,6 +100,7 @@ class Completion:
     attempts: int = 1
     latency_s: float = 0.0
     digit_probabilities: tuple[dict[str, float], ...] = ()
+    first_token: tuple[tuple[str, float], ...] = ()
 
 
 class Model(Protocol):

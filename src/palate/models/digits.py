@@ -31,6 +31,23 @@ def digit_fields(mode: str, digits: int, choices: str) -> dict[str, object]:
     return {"logprobs": True, "top_logprobs": TOP_LOGPROBS, "max_tokens": 2 * digits + 2}
 
 
+def read_first_token(logprobs: object) -> tuple[tuple[str, float], ...]:
+    """The likeliest first tokens with their log-probabilities; empty where there are none.
+
+    `logprobs` is the `logprobs` of a choice.
+    """
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    first = tokens[0] if isinstance(tokens, list) and tokens else None
+    top = first.get("top_logprobs") if isinstance(first, dict) else None
+    found: dict[str, float] = {}
+    for item in top if isinstance(top, list) else ():
+        token = item.get("token") if isinstance(item, dict) else None
+        logprob = item.get("logprob") if isinstance(item, dict) else None
+        if isinstance(token, str) and isinstance(logprob, int | float) and logprob <= 0:
+            found.setdefault(token, float(logprob))  # tokens of broken letters look alike
+    return tuple(found.items())
+
+
 def _grammar(digits: int, choices: str) -> str:
     escaped = (choice.replace("\\", "\\\\").replace('"', '\\"') for choice in choices)
     options = " | ".join(f'"{choice}"' for choice in escaped)

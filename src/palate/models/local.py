@@ -8,8 +8,9 @@ holds the interpreter's lock while it loads and while it stops, stopping it with
 flight hangs the whole program, and the wait policy of its threads must be in the environment
 before the library loads.
 
-An adapter per user fits in here later: llama.cpp takes `lora` in the body of each request, which
-travels as a role's own request body beside `LocalServer.extra_body`.
+Adapters, one a user, are loaded at its start; which of them a request goes through is said in its
+body (`LocalServer.body`), of every adapter and in every request. With adapters the server keeps no
+prompts in host memory: it would give what one adapter computed to another (docs/adr/0009).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from importlib import util
+from pathlib import Path
 from typing import NamedTuple
 
 from palate.errors import InputError
@@ -55,11 +58,31 @@ class LocalServer:
     def __init__(self, running: _Running) -> None:
         """For `start` alone."""
         self.base_url = running.base_url
+        self.adapters = running.adapters
         self.max_concurrency = SLOTS
         self.settings = _SETTINGS
-        # Merged into every request: the prefix that a slot already holds is not computed again.
-        self.extra_body: dict[str, object] = {"cache_prompt": True}
         self._running: _Running | None = running
+
+    @property
+    def extra_body(self) -> dict[str, object]:
+        """Merged into every request to the base: see `body`."""
+        return self.body(None)
+
+    def body(self, adapter: Path | None, scale: float = 1.0) -> dict[str, object]:
+        """Merged into every request through `adapter`, or to the base alone (None).
+
+        Every adapter is named: one that is not would keep the scale of whoever asked before.
+
+        The prefix that a slot already holds is not computed again; it drops it by itself where
+        the adapter changes.
+        """
+        body: dict[str, object] = {"cache_prompt": True}
+        if self.adapters:
+            body["lora"] = [
+                {"id": number, "scale": scale if path == adapter else 0.0}
+                for number, path in enumerate(self.adapters)
+            ]
+        return body
 
     async def close(self) -> None:
         """Give the share back; the last one stops the server. Closing twice is harmless."""
@@ -70,6 +93,7 @@ class LocalServer:
 
 class _Running(NamedTuple):
     model: str
+    adapters: tuple[Path, ...]
     process: subprocess.Popen[str]
     base_url: str
 
@@ -78,14 +102,15 @@ _lock = threading.Lock()  # a thread lock: callers may live in different event l
 _shares: dict[_Running, int] = {}
 
 
-async def start(model: str) -> LocalServer:
+async def start(model: str, adapters: Sequence[Path] = ()) -> LocalServer:
     """The server of the embedded `model` ("smollm2-135m"), started unless it runs already.
 
-    The first start on a machine fetches the weights, which takes as long as the network does.
+    `adapters` are llama.cpp LoRA files of that model. The first start on a machine fetches the
+    weights, which takes as long as the network does.
 
     Raises:
-        InputError: no such embedded model, the extra `local` is not installed, the weights cannot
-            be had, or the server does not come up.
+        InputError: no such embedded model, the extra `local` is not installed, the weights or an
+            adapter cannot be had, or the server does not come up.
     """
     if model not in _WEIGHTS:
         known = ", ".join(f"local:{name}" for name in _WEIGHTS)
@@ -94,18 +119,18 @@ async def start(model: str) -> LocalServer:
         raise InputError(
             f"model local:{model} needs the extra that runs it: pip install 'palate[local]'"
         )
-    return LocalServer(await asyncio.to_thread(_shared, model))
+    return LocalServer(await asyncio.to_thread(_shared, model, tuple(adapters)))
 
 
-def _shared(model: str) -> _Running:
+def _shared(model: str, adapters: tuple[Path, ...]) -> _Running:
     with _lock:
         for running in list(_shares):
             if running.process.poll() is not None:
                 del _shares[running]  # it crashed: whoever asks next gets a new one
-            elif running.model == model:
+            elif (running.model, running.adapters) == (model, adapters):
                 _shares[running] += 1
                 return running
-        running = _launched(model)
+        running = _launched(model, adapters)
         _shares[running] = 1
         return running
 
@@ -120,7 +145,7 @@ def _give_back(running: _Running) -> None:
         _stop(running.process)
 
 
-def _launched(model: str) -> _Running:
+def _launched(model: str, adapters: tuple[Path, ...]) -> _Running:
     served = _WEIGHTS[model]()
     settings = LocalSettings(
         path=str(served.path),
@@ -128,7 +153,9 @@ def _launched(model: str) -> _Running:
         slots=SLOTS,
         slot_context=SLOT_CONTEXT,
         threads=_cores(),
-        prompt_cache_mib=PROMPT_CACHE_MIB,
+        # Measured: a prompt kept under one adapter is given back to another, and to the base.
+        prompt_cache_mib=0 if adapters else PROMPT_CACHE_MIB,
+        adapters=tuple(map(str, adapters)),
     )
     process = _process()
     # readline has no time limit of its own: ending the process ends the wait.
@@ -142,8 +169,8 @@ def _launched(model: str) -> _Running:
     said = json.loads(line) if line else {}
     if "port" not in said:
         _stop(process)
-        raise InputError(_why(model, said.get("error"), process.returncode))
-    return _Running(model, process, f"http://127.0.0.1:{said['port']}/v1")
+        raise InputError(_why(model, adapters, said.get("error"), process.returncode))
+    return _Running(model, adapters, process, f"http://127.0.0.1:{said['port']}/v1")
 
 
 def _process() -> subprocess.Popen[str]:
@@ -185,11 +212,13 @@ def _stop(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-def _why(model: str, error: str | None, code: int | None) -> str:
+def _why(model: str, adapters: Sequence[Path], error: str | None, code: int | None) -> str:
     reason = error or f"its process ended with code {code}"
+    loaded = ", ".join(map(str, adapters))
+    about = f" and that its adapters are of this model ({loaded})" if adapters else ""
     return (
         f"the embedded model local:{model} did not start ({reason}): see that about 1 GB of "
-        f"memory is free, or remove {weights.cache_folder() / 'weights'} to fetch it again"
+        f"memory is free{about}, or remove {weights.cache_folder() / 'weights'} to fetch it again"
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from palate.models.client import Completion, Model, Request
+from palate.models.served import Serves
 from palate.models.streaming import Show, streamed
 
 
@@ -33,6 +34,11 @@ class LocalModel:
     async def stream(self, request: Request, show: Show) -> Completion:
         """See `palate.models.streaming.Streams`; raises as `complete`."""
         return await streamed(await self._model(), request, show)
+
+    async def asked(self, path: str, body: Mapping[str, object] | None = None) -> object:
+        """See `palate.models.served.Serves`."""
+        model = await self._model()
+        return await model.asked(path, body) if isinstance(model, Serves) else None
 
     async def _model(self) -> Model:
         if self._started is None:

@@ -31,6 +31,7 @@ class LocalSettings:
     slot_context: int  # tokens, prompt and answer, of one request
     threads: int
     prompt_cache_mib: int  # host memory for prompts that lost their slot
+    adapters: tuple[str, ...] = ()  # GGUF files, in the order of their ids; none is on by itself
 
     def line(self) -> str:
         """The settings as one line of JSON."""
@@ -62,6 +63,10 @@ def _loaded(settings: LocalSettings) -> tuple[object | None, dict[str, object]]:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
     params.n_gpu_layers = 0  # the same answers on every machine
     params.cache_ram_mib = settings.prompt_cache_mib
+    params.lora_adapters = [
+        xllamacpp.CommonAdapterLoraInfo(path, 1.0) for path in settings.adapters
+    ]
+    params.lora_init_without_apply = True
     params.verbosity = -1
     try:
         server = xllamacpp.Server(params)

@@ -9,7 +9,7 @@ from pathlib import PureWindowsPath
 
 from palate.models.answers import Answer, Malformed, count, spoken, text
 from palate.models.client import Request
-from palate.models.digits import digit_fields, read_digits
+from palate.models.digits import digit_fields, read_digits, read_first_token
 from palate.models.shapes import Shaped
 from palate.models.streaming import Event
 from palate.types import Usage
@@ -66,6 +66,8 @@ class OpenAIChat:
             fields = digit_fields(self.digits, request.digits, request.digit_choices)
             body[self.max_tokens_field] = fields.pop("max_tokens")
             body.update(fields)
+        elif request.first_token:
+            body.update({"logprobs": True, "top_logprobs": request.first_token})
         elif request.json_schema is not None and self.json_schema:
             schema = {"name": "verdict", "strict": True, "schema": request.json_schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -93,10 +95,11 @@ class OpenAIChat:
             cut=finish in _CUT,
         )
         probabilities: tuple[dict[str, float], ...] = ()
+        logprobs = choice.get("logprobs")
         if request.digits and self.digits != "none":
-            logprobs = choice.get("logprobs")
             probabilities = read_digits(logprobs, request.digits, request.digit_choices)
-        return Answer(*result, _served(value), _usage(usage), probabilities)
+        first = read_first_token(logprobs) if request.first_token else ()
+        return Answer(*result, _served(value), _usage(usage), probabilities, first)
 
     def delta(self, event: Event) -> str:
         """See `palate.models.remote.Wire`."""

@@ -64,7 +64,8 @@ class Models:
         self._opened: list[Model] = []
         self._width: dict[str, int] = {}
         self._inspect_places: dict[str, asyncio.Semaphore] = {}
-        self._local: dict[str, LocalServer] = {}
+        self._adapters: dict[str, dict[Path, None]] = {}  # by embedded model, in order
+        self._local: dict[tuple[str, tuple[Path, ...]], LocalServer] = {}
         self._starting = asyncio.Lock()
 
     def open(
@@ -74,25 +75,35 @@ class Models:
         headers: Mapping[str, str] | None = None,
         session_header: str | None = None,
         session_field: str | None = None,
+        adapter: Path | None = None,
+        scale: float = 1.0,
     ) -> Model:
         """The model that `spec` names, ready to be asked.
 
-        A header's value "env:NAME" is read from the environment. `session_header` and
-        `session_field` say where a request's session id goes.
+        `adapter` is a llama.cpp LoRA file that the embedded model answers through; other servers
+        name adapters as models of their own. With `scale` 0 it is the base that answers, out of
+        the server that holds the adapter. A header's value "env:NAME" is read from the
+        environment. `session_header` and `session_field` say where a request's session id goes.
 
         Raises:
-            InputError: the specification, a header, a key or a script is wrong or missing.
+            InputError: the specification, a header, a key or a script is wrong or missing, or an
+                adapter is given to what is not the embedded model.
         """
         parsed = ModelSpec.parse(spec)
         settings = self._settings(parsed)
         extra = resolved(spec, headers or {})
         if session_header is not None:
             check_header_name(spec, session_header)
+        if adapter is not None and parsed.provider != "local":
+            raise InputError(f"model {spec} takes no adapter file; its server names adapters")
         model: Model
         if parsed.provider == "scripted":
             model = Counted(self._scripted(spec, parsed), self.ledger)
         elif parsed.provider == "local":
-            model = LocalModel(spec, lambda: self._started(spec, parsed.model))
+            known = self._adapters.setdefault(parsed.model, {})
+            if adapter is not None:
+                known[adapter] = None
+            model = LocalModel(spec, lambda: self._started(spec, parsed.model, adapter, scale))
         elif parsed.provider == "inspect":
             model = self._inspect(spec, parsed, settings)
         else:
@@ -168,6 +179,7 @@ class Models:
         own = {n: v for n, v in usual.items() if n.lower() not in given}
         address = Address(
             url=_url(name, spec.endpoint, path),
+            base=spec.endpoint,
             headers={**own, **headers.values},
             secrets=(*headers.secrets, *([key] if key else [])),
             session_header=session_header,
@@ -182,29 +194,37 @@ class Models:
     def _endpoint(self, url: str, settings: EndpointSettings) -> Endpoint:
         return Endpoint(url, settings, self._connections, self._timing)
 
-    async def _started(self, name: str, model: str) -> RemoteModel:
-        """The embedded `model` behind its server, which is started if it is not running."""
+    async def _started(
+        self, name: str, model: str, adapter: Path | None, scale: float
+    ) -> RemoteModel:
+        """The embedded `model` behind its server, which is started if it is not running.
+
+        Adapters have a server of their own, started with all opened so far: what else is asked of
+        the base keeps its cache of prompts, which adapters may not have (docs/adr/0009).
+        """
         from palate.models import local
 
         async with self._starting:
-            if model not in self._local:
-                self._local[model] = await local.start(model)
-        server = self._local[model]
+            adapters = () if adapter is None else tuple(self._adapters[model])
+            if (model, adapters) not in self._local:
+                self._local[model, adapters] = await local.start(model, adapters)
+            server = self._local[model, adapters]
         settings = server.settings
         if self._max_concurrency is not None:
             lower = min(self._max_concurrency, server.max_concurrency)
             settings = settings.model_copy(update={"max_concurrency": lower})
-        place = ("local", model)
+        place = ("local", server.base_url)
         if place not in self._endpoints:
             self._endpoints[place] = self._endpoint(server.base_url, settings)
         wire = openai_chat.OpenAIChat(
             model,
             json_schema=settings.json_schema,
             digits=settings.digits,
-            extra_body=server.extra_body,
+            extra_body=server.body(adapter, scale),
         )
         address = Address(
             url=_url(name, server.base_url, openai_chat.PATH),
+            base=server.base_url,
             headers={"Content-Type": "application/json"},
         )
         rules = ShapeRules.of(settings, "local")

@@ -43,11 +43,14 @@ class Wire(Protocol):
 class Address:
     """Where and with which headers a model is asked; `secrets` are kept out of errors.
 
+    `url` is that of a call, `base` the address that it lies below.
+
     A session id (`Request.session`) goes into the header `session_header`, the body's field
     `session_field`, or both.
     """
 
     url: URL
+    base: str
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     session_header: str | None = None
@@ -113,7 +116,16 @@ class RemoteModel:
             attempts=attempts,
             latency_s=latency_s,
             digit_probabilities=answer.digit_probabilities,
+            first_token=answer.first_token,
         )
+
+    async def asked(self, path: str, body: Mapping[str, object] | None = None) -> object:
+        """See `palate.models.served.Serves`."""
+        address = self._address
+        above = address.base if path == "/models" else address.base.removesuffix("/v1")
+        content = b"" if body is None else encoded(body)
+        call = Call(self.name, URL(above + path), content, address.headers, address.secrets)
+        return await self._endpoint.look(call)
 
     def _without_keys(self, text: str) -> str:
         """A service that echoes its request must not bring a key into a journal."""

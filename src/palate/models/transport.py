@@ -136,6 +136,30 @@ class Endpoint:
         async with self._places:
             return await self._attempts(call, read, on_retry, stream)
 
+    async def look(self, call: Call) -> object | None:
+        """What a server may or may not say of itself: the JSON of one request, or None.
+
+        A GET where the call has no body. Nothing is tried again.
+        """
+        method = "POST" if call.body else "GET"
+        try:
+            async with (
+                self._places,
+                self._connections.session().request(
+                    method,
+                    call.url,
+                    data=call.body or None,
+                    headers=call.headers,
+                    timeout=self._timeout,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                ) as response,
+            ):
+                content = await _content(response, None)
+                return decoded(content) if 200 <= response.status < 300 else None
+        except (Malformed, TimeoutError, aiohttp.ClientError, OSError):
+            return None
+
     async def _attempts(
         self,
         call: Call,

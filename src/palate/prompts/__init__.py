@@ -17,6 +17,7 @@ import re
 from importlib import resources
 from typing import NamedTuple
 
+_DIVIDER = "\n=====\n"
 _PLACEHOLDER = re.compile(r"<<([a-z_]+)>>")
 
 BEGIN = "⟦{name}⟧"
@@ -75,6 +76,29 @@ def load(name: str, language: str) -> Prompt:
 def from_text(name: str, text: str) -> Prompt:
     """A prompt from text (a candidate's own prompt file, a test)."""
     return Prompt(name, text.strip(), hashlib.sha256(text.encode()).hexdigest())
+
+
+class Sheet(NamedTuple):
+    """A prompt file in two halves: what instructs a judge, and what it is shown."""
+
+    system: Prompt
+    user: Prompt
+    sha256: str
+
+
+@functools.cache
+def sheet(name: str, language: str) -> Sheet:
+    """The prompt file `NAME.LANGUAGE.md`, split at its line of equals signs.
+
+    Split before it is filled, so that no text can move the split.
+    """
+    whole = load(name, language)
+    system, user = whole.text.split(_DIVIDER)
+    return Sheet(
+        from_text(f"{whole.name} (system)", system),
+        from_text(f"{whole.name} (user)", user),
+        whole.sha256,
+    )
 
 
 def fenced(name: str, text: str) -> str:

@@ -16,6 +16,7 @@ from palate.types import (
     Judgement,
     Message,
     Record,
+    Rejected,
     SharedRubric,
     SimulatorKind,
     Track,
@@ -118,6 +119,7 @@ class CellRecord:
     """One planned cell and all that came of it.
 
     `trajectory` None: the cell is open, and `so_far` holds what was accepted up to now.
+    `resampled` has an entry for each message of the simulator that was drawn anew.
     """
 
     cell: Cell
@@ -127,6 +129,7 @@ class CellRecord:
     judgements: tuple[Judgement, ...] = ()
     failures: tuple[Failure, ...] = ()
     usage: Usage = NO_USAGE
+    resampled: tuple[Rejected, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -148,6 +151,7 @@ class ReportData:
     depth_limit: int  # user turns
     sampled_replies: int
     seed: int
+    resample: int = 0  # most times a message is drawn anew
     models: tuple[ModelUse, ...] = ()
     rubrics: tuple[SharedRubric, ...] = ()
     correlations: tuple[Matrix, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from palate.aggregate.results import COVERAGE_LIMIT, FEW_CARDS
+from palate.report.conduct import warning
 from palate.report.data import CandidateSetting, ModelUse, ReportData
 from palate.report.results import CandidateScores, Results
 from palate.report.tally import Tally
@@ -58,6 +59,7 @@ def notices(data: ReportData, results: Results, tally: Tally) -> tuple[Notice, .
         *_embedded(data.models),
         *_open_cells(data, tally),
         *_blocks(data, tally),
+        *_slips(data, tally),
         *_copies(data, tally),
         *_instruments(data, tally),
         *(Notice("warning", text) for text in data.warnings),
@@ -116,6 +118,13 @@ def _blocks(data: ReportData, tally: Tally) -> Iterator[Notice]:
                 f"The provider of {candidate.name} blocked a reply and so ended "
                 f"{_count(blocked, 'conversation')}; a block has no score.",
             )
+
+
+def _slips(data: ReportData, tally: Tally) -> Iterator[Notice]:
+    for user in data.users:
+        conduct = tally.conduct.get(user.user_id)
+        if conduct and conduct.slips:
+            yield Notice("warning", warning(user.user_id, conduct))
 
 
 def _copies(data: ReportData, tally: Tally) -> Iterator[Notice]:

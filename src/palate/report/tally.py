@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from palate.report.conduct import Conduct
 from palate.report.data import CellRecord, Failure
 from palate.types import Judgement, Track, digest
 
@@ -77,6 +78,7 @@ class Tally:
     flags: Counter[Flag] = field(default_factory=Counter)
     replies: Counter[str] = field(default_factory=Counter)
     user_turns: Counter[str] = field(default_factory=Counter)
+    conduct: dict[str, Conduct] = field(default_factory=lambda: defaultdict(Conduct))
     failures: list[Failure] = field(default_factory=list)
     failure_count: int = 0
     score_kinds: Counter[tuple[Track, str]] = field(default_factory=Counter)
@@ -89,6 +91,7 @@ class Tally:
         self.cells += 1
         self._add_end(record)
         self._add_messages(record)
+        self.conduct[record.cell.user_id].add(record)
         for judgement in record.judgements:
             self._add_judgement(record.cell.candidate, judgement)
         self.failure_count += len(record.failures)

@@ -6,7 +6,6 @@ numbers badly. Given beside the prose of the profile.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from palate import language
@@ -96,12 +95,7 @@ def user_texts(session: Session) -> list[str]:
 
 def language_of(training: Sequence[TrainingSession]) -> language.Language:
     """The language that most sessions are in; of a tag we do not know, that of the words."""
-    counts = Counter(
-        language.named(item.session.language)
-        or language.of_text("\n".join(user_texts(item.session)))
-        for item in training
-    )
-    return "zh" if counts["zh"] > counts["en"] else "en"
+    return language.of_sessions(item.session for item in training)
 
 
 def _length(text: str, tongue: language.Language) -> int:

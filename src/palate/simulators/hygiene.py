@@ -1,5 +1,7 @@
 """Flags on a simulator's messages: facts beside the text, never a reason to end or to score.
 
+A run draws a message with a flag anew, a bounded number of times (`palate.roleplay`).
+
     repetition             an own earlier message again, letter for letter but for case and marks
     assistant_phrase       an assistant's stock phrase
     speaks_as_character    a line headed with the character's name
@@ -16,6 +18,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
+
+# What is flagged decides what is drawn anew, and so what a simulator says: a change of anything
+# below is another number here, and runs of two numbers are never mixed.
+HYGIENE_RULES = 1
 
 _ASSISTANT = re.compile(
     r"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b"

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from palate.errors import InputError, ModelError
+from palate.fitting import cut, estimated_tokens, packed
 from palate.models.client import ChatMessage, Completion, Model, Purpose, Request, Sampling
 from palate.prompts import Prompt, fenced, load
 from palate.simulators.facts import language_of, measured
-from palate.simulators.parts import cut, estimated_tokens, packed, transcripts
+from palate.simulators.parts import transcripts
 from palate.simulators.profile import Profile, ProfileProvenance, freeze
 from palate.types import TrainingSession
 

@@ -17,6 +17,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
+from palate.models.thinking import strip_thinking
+
 # A value is None, bool, int, float, str, list or Pairs.
 Value = object
 
@@ -67,6 +69,42 @@ _AFTER_STRING = re.compile(
     r"|(?:true|false|null)\b))"
     r"|[ \t\r]*\n\s*[\"“＂「]"
 )
+
+
+# A line that announces a format, or repeats our request for one, and says nothing else: what
+# follows it is the prompt's, not a verdict. "My verdict in the requested format:" is no such line.
+_ANNOUNCES_EXAMPLE = re.compile(
+    r"(?:^|\n)[\s#>*_-]*(?:"
+    r"(?:(?:the|an|required|expected|json)\s+)*"
+    r"(?:(?:output|answer|response|reply|verdict)\s+)?(?:json\s+)?"
+    r"(?:format|template|schema|example|sample)(?:\s+(?:output|answer|response|reply|verdict))?"
+    r"(?:\s+(?:is|should\s+be|must\s+be)\b[^\n]*)?"
+    r"|(?:please\s+)?(?:respond|reply|return|answer)\s+(?:only\s+)?(?:with|in|using|as)\b[^\n]*"
+    r"|(?:输出|回答|回复|答案|评分)?(?:格式|模板|样例|示例|例子|范例|例如)(?:示例|如下|为)?"
+    r"|请(?:只|仅|用|以|按|输出|返回|回答)[^\n]*"
+    r")[\s*_]*[:：]?[\s*_]*(?:```\s*\w*\s*)?\Z",
+    re.IGNORECASE,
+)
+
+
+def answers(completion: str) -> list[Value]:
+    """The values in a judge's completion that are its answer; valid JSON is taken as it stands.
+
+    Thinking is passed over, and so is an object that repeats the form of our request. None where
+    nothing was said.
+
+    Raises:
+        BrokenJSONError: an object was begun and cannot be read.
+    """
+    text = completion.strip().lstrip("\ufeff").strip()
+    visible = strip_thinking(text).visible
+    for candidate in (text, visible):
+        try:
+            value = whole(candidate)
+            return [whole(value) if isinstance(value, str) else value]
+        except BrokenJSONError:
+            continue
+    return [each.value for each in objects(visible) if not _ANNOUNCES_EXAMPLE.search(each.before)]
 
 
 def whole(text: str) -> Value:

@@ -1,0 +1,58 @@
+"""`palate study agreement`: read, compute, print, draw (paper 4.3)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from rich.console import Console
+
+from palate.errors import InputError
+from palate.report.agreement import write_agreement_page
+from palate.report.agreement_terminal import print_agreement
+from palate.report.safe import terminal_safe
+from palate.studies.agreement_files import read_condition_scores, read_labels
+from palate.studies.human_agreement import agreement
+
+NARROWEST = 80  # columns
+
+
+class Settings(NamedTuple):
+    """The options of the command, as they were given."""
+
+    as_json: bool
+    out: Path | None
+    seed: int
+    resamples: int
+    confidence: float | None
+
+
+def show_agreement(labels: Path, scores: Path, settings: Settings) -> None:
+    """Print the agreement of scores with labels; draw it into the HTML file `settings.out`.
+
+    Raises:
+        InputError: a file cannot be read or a line is wrong, or `out` is one of the two files.
+        StoreError: the page cannot be written.
+    """
+    out = settings.out
+    if out is not None and out.resolve() in (labels.resolve(), scores.resolve()):
+        raise InputError(f"--out is {out}, which the page would overwrite; name another file")
+    found = agreement(
+        read_labels(labels),
+        read_condition_scores(scores),
+        seed=settings.seed,
+        resamples=settings.resamples,
+        confidence=settings.confidence,
+    )
+    if settings.as_json:
+        click.echo(json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2))
+    else:
+        console = Console(highlight=False)
+        wide = console.width >= NARROWEST
+        print_agreement(found, console if wide else Console(highlight=False, width=NARROWEST))
+    if out is not None:
+        title = f"{scores.name} against {labels.name}"
+        write_agreement_page(found, out, title=title)
+        click.echo(f"Wrote {terminal_safe(str(out))}", err=settings.as_json)

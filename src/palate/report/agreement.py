@@ -1,0 +1,50 @@
+"""The picture of an agreement study: one HTML file that works from disk, without network or script.
+
+(paper 4.3, Table 3)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from palate.disk import write_atomically
+from palate.errors import StoreError
+from palate.report.agreement_terminal import CEILING_NAME, ranked
+from palate.report.policy import inline, policy
+from palate.report.templating import environment
+from palate.studies.agreement_results import CHANCE, Agreement
+
+MAX_USERS = 500  # rows of a table; further users are in the figures as JSON
+
+
+def write_agreement_page(found: Agreement, path: Path, *, title: str) -> Path:
+    """Write the page to `path`, whole or not at all.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    style = inline("report.css", "agreement.css")
+    conditions = ranked(found)
+    page = (
+        environment()
+        .get_template("agreement.html")
+        .render(
+            title=title,
+            found=found,
+            conditions=conditions,
+            users=list(conditions[0][1].users),
+            max_users=MAX_USERS,
+            ceiling_name=CEILING_NAME,
+            chance=CHANCE,
+            policy=policy(style),
+            style=style.text,
+        )
+    )
+    try:
+        write_atomically(path, page)
+    except OSError as error:
+        raise StoreError(
+            f"the page {path} cannot be written: {error.strerror}; free the disk or name another "
+            "file, and run the command again"
+        ) from error
+    return path

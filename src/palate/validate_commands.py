@@ -1,0 +1,200 @@
+"""`palate simulator validate`: how near each simulator comes to its person (paper 3.1, Table 1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from palate.config import Study, load_study
+from palate.disk import disk, write_atomically
+from palate.errors import InputError
+from palate.models.pool import Models
+from palate.prepare import folder_name, prices, simulator_folder
+from palate.report.safe import terminal_safe
+from palate.simulators.trained import LOSS_CURVE
+from palate.simulators.validation.asking import Judge
+from palate.simulators.validation.records import Validation
+from palate.simulators.validation.speaking import Voice
+from palate.validation_asking import Asked, Journals, ask_all
+from palate.validation_forecast import Asks, forecast, print_forecast
+from palate.validation_likelihood import likelihoods_of
+from palate.validation_measuring import validation
+from palate.validation_setup import Options, Person, open_judge, persons, voices
+
+RESULT = "validation.json"
+PAGE = "report.html"
+
+
+def validate_simulators(path: Path, options: Options, *, plan: bool) -> int:
+    """Compare each person's simulators with the person; the exit code: 0 done, 3 work left.
+
+    Raises:
+        InputError: the study cannot be validated; no call was made.
+        Stopped: the folder cannot be written, or nothing came back from a model.
+    """
+    study = load_study(path)
+    console = Console(stderr=True)
+    everyone = persons(study, options)
+    _check(study, everyone)
+    folder = options.out or study.folder / "validations" / folder_name(study.content.study.name)
+    if plan:
+        print_forecast(asyncio.run(_planned(study, everyone, options)), Console())
+        return 0
+    _refuse_other_folder(folder)
+    try:
+        with Journals(folder) as journals:
+            asked, judge = asyncio.run(_ask(study, everyone, options, journals, console))
+            likelihoods = likelihoods_of(
+                everyone,
+                options,
+                journals.likelihood,
+                seed=study.content.protocol.seed,
+                say=lambda text: _say(text, console),
+            )
+            _say("Measuring.", console)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            found = validation(study, everyone, asked, likelihoods, judge, made_at=now)
+            _write(found, study, everyone, folder)
+    except KeyboardInterrupt:
+        _say("Stopped; the same command takes it up again.", console)
+        return 3
+    return _conclude(found, asked, folder, console)
+
+
+def _check(study: Study, everyone: Sequence[Person]) -> None:
+    """There is something to compare, and no two people are one simulator."""
+    from palate.simulators import same_adapters
+
+    adapters = {
+        person.user_id: condition.simulator
+        for person in everyone
+        for condition in person.conditions
+        if condition.simulator is not None and condition.kind == "lora"
+    }
+    same = same_adapters(adapters)
+    if same is not None:
+        raise InputError(f"{study.file}: {same}")
+    reasons = [c.reason for p in everyone for c in p.conditions]
+    if not any(c.simulator for p in everyone for c in p.conditions):
+        raise InputError(f"no condition of any user can be set up: {reasons[0]}")
+
+
+def _refuse_other_folder(folder: Path) -> None:
+    """A validation is begun in a new folder, or gone on with in its own; raises `InputError`."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; name another one with --out")
+    if not folder.is_dir() or (folder / "spoken.jsonl").exists():
+        return
+    if any(not file.name.startswith(".") for file in folder.iterdir()):
+        raise InputError(
+            f"{folder} is not empty and holds no validation; name a new folder with --out"
+        )
+
+
+async def _planned(study: Study, everyone: Sequence[Person], options: Options) -> tuple[Asks, ...]:
+    async with Models(study.content.endpoints, study_dir=study.folder) as models:
+        speaking, judge = _seated(study, everyone, options, models)
+        return _forecast(study, everyone, speaking, judge)
+
+
+def _seated(
+    study: Study, everyone: Sequence[Person], options: Options, models: Models
+) -> tuple[dict[str, tuple[Voice, ...]], Judge | None]:
+    """All simulators and the judge, opened before the first call: adapters share one server."""
+    speaking = {person.user_id: tuple(voices(person, models)) for person in everyone}
+    return speaking, open_judge(study, models) if options.judged else None
+
+
+def _forecast(
+    study: Study,
+    everyone: Sequence[Person],
+    speaking: Mapping[str, Sequence[Voice]],
+    judge: Judge | None,
+) -> tuple[Asks, ...]:
+    seed = study.content.protocol.seed
+    return forecast(everyone, speaking, judge, prices(study), seed=seed)
+
+
+async def _ask(
+    study: Study,
+    everyone: Sequence[Person],
+    options: Options,
+    journals: Journals,
+    console: Console,
+) -> tuple[Asked, Judge | None]:
+    async with Models(study.content.endpoints, study_dir=study.folder) as models:
+        speaking, judge = _seated(study, everyone, options, models)
+        print_forecast(_forecast(study, everyone, speaking, judge), console)
+        seed = study.content.protocol.seed
+        with _bar(_questions(everyone, speaking, judge), console) as bar:
+            task = bar.task_ids[0]
+            asked = await ask_all(
+                everyone, speaking, judge, journals, seed=seed, tick=lambda: bar.advance(task)
+            )
+    return asked, judge
+
+
+def _questions(
+    everyone: Sequence[Person], speaking: Mapping[str, Sequence[Voice]], judge: Judge | None
+) -> int:
+    """About how many steps there are: messages, and where there is a judge, pairs and scores."""
+    steps = 0
+    for person in everyone:
+        conditions = len(speaking[person.user_id])
+        steps += len(person.contexts) * (3 * conditions + 2 if judge else conditions)
+    return steps
+
+
+@contextmanager
+def _bar(steps: int, console: Console) -> Iterator[Progress]:
+    columns = (
+        TextColumn("Asking"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        bar.add_task("asking", total=steps)
+        yield bar
+
+
+def _write(found: Validation, study: Study, everyone: Sequence[Person], folder: Path) -> None:
+    from palate.report.validation import write_validation_page
+    from palate.report.validation_charts import read_curve
+
+    with disk(folder):
+        text = found.model_dump_json(indent=2, by_alias=True)
+        write_atomically(folder / RESULT, text.encode("utf-8", "replace").decode() + "\n")
+    sections = {person.user_id: person.section for person in everyone}
+    curves = {
+        user: read_curve(simulator_folder(study, section) / LOSS_CURVE)
+        for user, section in sections.items()
+    }
+    write_validation_page(found, folder / PAGE, curves=curves)
+
+
+def _conclude(found: Validation, asked: Asked, folder: Path, console: Console) -> int:
+    from palate.report.validation_terminal import print_validation
+
+    print_validation(found, Console())
+    click.echo(f"Report: {folder / PAGE}")
+    if not asked.failures:
+        return 0
+    last = terminal_safe(asked.failures[-1])
+    _say(
+        f"{len(asked.failures)} calls failed (the last: {last}); the same command makes them "
+        "again.",
+        console,
+    )
+    return 3
+
+
+def _say(text: str, console: Console) -> None:
+    console.print(terminal_safe(text), markup=False, highlight=False, soft_wrap=True)

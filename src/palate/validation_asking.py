@@ -1,0 +1,238 @@
+"""The calls of a validation: what simulators say at held-out contexts, and what the judge says.
+
+Every answer is journalled before the next call for it is made, and what was answered is not asked
+again. A call that did not come back leaves its place open, for the next time: it is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from palate.errors import ModelError, Stopped
+from palate.simulators.validation.answers import Answers
+from palate.simulators.validation.asking import Heard, Judge
+from palate.simulators.validation.consistency import (
+    Known,
+    Scored,
+    Writer,
+    controls,
+    known,
+    score_message,
+)
+from palate.simulators.validation.contexts import Context
+from palate.simulators.validation.fooling import Judged, Trial, judge_trial
+from palate.simulators.validation.likelihood import SessionNll
+from palate.simulators.validation.speaking import Said, Utterance, Voice, all_of, speak
+from palate.types import SimulatorKind
+from palate.validation_setup import Person, others
+
+T = TypeVar("T")
+
+Tick = Callable[[], None]
+
+
+class Journals:
+    """The answers of a validation, in the files of its folder; one process writes at a time.
+
+    Raises:
+        StoreError: another process writes there, or the disk does not take it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.spoken = Answers(folder / "spoken.jsonl", Utterance)
+        self.judged = Answers(folder / "judged.jsonl", Heard)
+        self.likelihood = Answers(folder / "likelihood.jsonl", SessionNll)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for journal in (self.spoken, self.judged, self.likelihood):
+            journal.close()
+
+
+class AskedOfCondition(NamedTuple):
+    """What one simulator said, and what the judge said of it; `identity` are scores 0..100."""
+
+    said: Said
+    trials: tuple[Judged, ...] = ()
+    identity: tuple[Scored, ...] = ()
+
+
+@dataclass(slots=True)
+class AskedOfPerson:
+    """A person's conditions, and the judge's scores of real messages beside them."""
+
+    conditions: dict[SimulatorKind, AskedOfCondition] = field(default_factory=dict)
+    shown: Known | None = None
+    ceiling: tuple[Scored, ...] = ()
+    control: tuple[Scored, ...] = ()
+    no_control: str = ""
+
+
+@dataclass(slots=True)
+class Asked:
+    """All answers of a validation; `failures` are calls that did not come back."""
+
+    persons: dict[str, AskedOfPerson] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+
+async def ask_all(
+    everyone: Sequence[Person],
+    speaking: Mapping[str, Sequence[Voice]],
+    judge: Judge | None,
+    journals: Journals,
+    *,
+    seed: int,
+    tick: Tick,
+) -> Asked:
+    """Ask every simulator at every context, and the judge about what was said.
+
+    One condition after another, all of its calls at once: an embedded server takes requests of one
+    adapter together, and those of two one after the other.
+
+    Args:
+        tick: called after every question that is done with.
+
+    Raises:
+        Stopped: not one call to a simulator or to the judge came back.
+        StoreError: a journal cannot be written.
+    """
+    asked = Asked()
+    asker = _Asker(everyone, journals, asked, seed, tick)
+    for person in everyone:
+        found = asked.persons[person.user_id] = AskedOfPerson()
+        if judge is not None:
+            await asker.about_person(person, judge, found)
+        for voice in speaking[person.user_id]:
+            said = await asker.said(person, voice)
+            trials: tuple[Judged, ...] = ()
+            identity: tuple[Scored, ...] = ()
+            if judge is not None:
+                trials = await asker.trials(person, voice.condition, said, judge)
+                identity = await asker.scores(person, found, _texts(said), voice.condition, judge)
+            found.conditions[voice.condition] = AskedOfCondition(said, trials, identity)
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    everyone: Sequence[Person]
+    journals: Journals
+    asked: Asked
+    seed: int
+    tick: Tick
+
+    async def said(self, person: Person, voice: Voice) -> Said:
+        """What a simulator says at the person's contexts."""
+        said = await speak(
+            voice, person.contexts, answers=self.journals.spoken, seed=self.seed, done=self.tick
+        )
+        self.asked.failures += [failure.reason for failure in said.failures]
+        if said.failures and not said.utterances:
+            raise _nothing_came(voice.model.name, said.failures[-1].reason)
+        return said
+
+    async def trials(
+        self, person: Person, condition: SimulatorKind, said: Said, judge: Judge
+    ) -> tuple[Judged, ...]:
+        """The judge's choices between what was said and what the person wrote."""
+        calls = [
+            judge_trial(
+                Trial(context, person.scene(context.session_id), text),
+                judge,
+                self.journals.judged,
+                user_id=person.user_id,
+                condition=condition,
+            )
+            for context, text in worded(person.contexts, _texts(said))
+        ]
+        return await self._back(calls, judge)
+
+    async def about_person(self, person: Person, judge: Judge, found: AskedOfPerson) -> None:
+        """The scores of the person's own messages, and of another's at the same contexts."""
+        found.shown = known(person.training, seed=self.seed)
+        real = {(c.session_id, c.turn): c.human for c in person.contexts}
+        found.ceiling = await self.scores(person, found, real, "human", judge)
+        foreign = controls(person.contexts, others(self.everyone, person), seed=self.seed)
+        if not foreign:
+            found.no_control = (
+                f"nobody else is validated who writes in the same language ({person.language})"
+            )
+        found.control = await self.scores(person, found, foreign, "another", judge)
+
+    async def scores(
+        self,
+        person: Person,
+        found: AskedOfPerson,
+        texts: Mapping[tuple[str, int], str],
+        writer: Writer,
+        judge: Judge,
+    ) -> tuple[Scored, ...]:
+        """The judge's scores of these messages, each at its context."""
+        if found.shown is None or not found.shown.messages:
+            return ()
+        calls = [
+            score_message(
+                text,
+                context,
+                person.scene(context.session_id),
+                found.shown,
+                judge,
+                self.journals.judged,
+                writer=writer,
+            )
+            for context, text in worded(person.contexts, texts)
+        ]
+        return await self._back(calls, judge)
+
+    async def _back(self, calls: Sequence[Coroutine[None, None, T]], judge: Judge) -> tuple[T, ...]:
+        """What came back; what did not is kept among the failures."""
+
+        async def one(call: Coroutine[None, None, T]) -> T | ModelError:
+            try:
+                return await call
+            except ModelError as error:
+                return error
+            finally:
+                self.tick()
+
+        outcomes = await all_of([one(call) for call in calls])
+        failed = [outcome for outcome in outcomes if isinstance(outcome, ModelError)]
+        self.asked.failures += [str(error) for error in failed]
+        if failed and len(failed) == len(outcomes):
+            raise _nothing_came(f"the judge {judge.model.name}", str(failed[-1]))
+        return tuple(outcome for outcome in outcomes if not isinstance(outcome, ModelError))
+
+
+def worded(
+    contexts: Iterable[Context], texts: Mapping[tuple[str, int], str]
+) -> list[tuple[Context, str]]:
+    """Contexts where the person wrote and stayed, with the message to hold against theirs."""
+    return [
+        (context, text)
+        for context in contexts
+        if context.human
+        and not context.left
+        and (text := texts.get((context.session_id, context.turn), ""))
+    ]
+
+
+def _texts(said: Said) -> dict[tuple[str, int], str]:
+    return {(one.session_id, one.turn): one.text for one in said.first()}
+
+
+def _nothing_came(whom: str, why: str) -> Stopped:
+    return Stopped(
+        f"not one call to {whom} came back ({why}); mend it, then give the same command again"
+    )
