@@ -163,6 +163,10 @@ async def test_noise_in_log_probabilities_is_no_effect(tmp_path):
     ("some", "others", "apart"),
     [
         ([("a", -1.0), ("b", -2.0)], [("a", -1.5), ("b", -2.0)], 0.5),
+        # Rare tokens are not looked at: 2 % and 1 %.
+        ([("a", -1.0), ("b", -3.9)], [("a", -1.0), ("b", -4.6)], 0.0),
+        # Nothing is at 5 %: the likeliest of each are looked at.
+        ([("a", -3.5), ("b", -3.6)], [("a", -3.7), ("b", -3.9)], 0.2),
         # The second list lacks b, which is at most -3.0 there: at least 1.0 apart.
         ([("a", -1.0), ("b", -2.0)], [("a", -1.0), ("c", -3.0)], 1.0),
         ([("a", -1.0)], [("a", -1.0)], 0.0),
@@ -171,8 +175,8 @@ async def test_noise_in_log_probabilities_is_no_effect(tmp_path):
     ],
 )
 def test_the_largest_difference_of_two_lists_of_likely_tokens(some, others, apart):
-    assert largest_difference(some, others) == apart
-    assert largest_difference(others, some) == apart
+    assert largest_difference(some, others) == pytest.approx(apart)
+    assert largest_difference(others, some) == pytest.approx(apart)
 
 
 async def test_users_of_one_base_are_held_against_the_same_answers(tmp_path):

@@ -32,8 +32,10 @@ from palate.types import Scene
 
 PROMPTS = ("hi", "what now?", "*waits*", "你好", "tell me more", "ok")
 # Of the first token's log-probability, in nats. One prompt asked twice, in batches of other sizes,
-# was at most 0.03 apart; adapters of a few hundred training tokens are a nat or more away.
+# was at most 0.03 apart; adapters that were trained at all are tenths of a nat to several away.
 LEAST_DIFFERENCE = 0.1
+_LIKELY = -3.0  # a log-probability, of about 5 %
+_NEVER = -50.0  # servers write -inf or a large number for what cannot come
 _TOP = 5
 _WORDS = 24  # tokens of an answer where texts are compared
 
@@ -266,17 +268,18 @@ def largest_difference(
 ) -> float:
     """The largest difference of a token's log-probability between two lists of the likeliest.
 
-    In nats, at least 0. A token that one list lacks has at most the least of that list: the
-    difference is a lower bound.
+    In nats, at least 0, over the tokens that either list has at 5 % or more, or as its likeliest:
+    rarer ones are rounded to other values in other batches (0.14 nats were seen). A token that one
+    list lacks has at most the least of that list, so the difference is a lower bound.
     """
     if not some or not others:
         return 0.0
     one, other = dict(some), dict(others)
+    counted = {t for given in (one, other) for t, p in given.items() if p >= _LIKELY}
+    counted |= {max(given, key=lambda t: given[t]) for given in (one, other)}
     floors = min(one.values()), min(other.values())
-    return max(
-        abs(max(one.get(t, floors[0]), _NEVER) - max(other.get(t, floors[1]), _NEVER))
-        for t in {**one, **other}
-    )
+    return max(abs(_of(one, t, floors[0]) - _of(other, t, floors[1])) for t in counted)
 
 
-_NEVER = -50.0  # servers write -inf or a large number for what cannot come
+def _of(given: Mapping[str, float], token: str, floor: float) -> float:
+    return max(given.get(token, floor), _NEVER)

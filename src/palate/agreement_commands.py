@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-from rich.console import Console
 
 from palate.errors import InputError
 from palate.report.agreement import write_agreement_page
-from palate.report.agreement_terminal import print_agreement
+from palate.report.agreement_terminal import agreement_console, print_agreement
 from palate.report.safe import terminal_safe
 from palate.studies.agreement_files import read_condition_scores, read_labels
 from palate.studies.human_agreement import agreement
-
-NARROWEST = 80  # columns
 
 
 class Settings(NamedTuple):
@@ -49,9 +46,7 @@ def show_agreement(labels: Path, scores: Path, settings: Settings) -> None:
     if settings.as_json:
         click.echo(json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2))
     else:
-        console = Console(highlight=False)
-        wide = console.width >= NARROWEST
-        print_agreement(found, console if wide else Console(highlight=False, width=NARROWEST))
+        print_agreement(found, agreement_console())
     if out is not None:
         title = f"{scores.name} against {labels.name}"
         write_agreement_page(found, out, title=title)

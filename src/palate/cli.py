@@ -10,13 +10,16 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import click
 
 from palate import __version__
+from palate.cli_batch import batch_group
 from palate.cli_cards import cards_group
 from palate.cli_history import history_group
+from palate.cli_judge import judge_group
+from palate.cli_rubric import rubric_group
 from palate.cli_simulator import simulator_group
 from palate.cli_study import study_group
 from palate.errors import InputError, PalateError
@@ -48,8 +51,11 @@ def palate() -> None:
     """
 
 
+palate.add_command(batch_group)
 palate.add_command(cards_group)
 palate.add_command(history_group)
+palate.add_command(judge_group)
+palate.add_command(rubric_group)
 palate.add_command(simulator_group)
 palate.add_command(study_group)
 
@@ -125,7 +131,20 @@ def plan(study: Path, limit: int | None, as_json: bool) -> None:
     type=click.IntRange(min=1),
     help="Calls in flight per endpoint, in place of the study's endpoint settings.",
 )
-def run(study: Path, out: Path | None, limit: int | None, max_concurrency: int | None) -> None:
+@click.option(
+    "--judging",
+    type=click.Choice(["now", "later"]),
+    default="now",
+    show_default=True,
+    help="later: only play; `palate batch export` then writes the judge's requests.",
+)
+def run(
+    study: Path,
+    out: Path | None,
+    limit: int | None,
+    max_concurrency: int | None,
+    judging: Literal["now", "later"],
+) -> None:
     """Play and judge every cell of a STUDY, then write its report.
 
     Every message and verdict is on disk before the next call is made. Interrupted, killed or
@@ -133,7 +152,8 @@ def run(study: Path, out: Path | None, limit: int | None, max_concurrency: int |
     """
     from palate.commands import run_study
 
-    raise SystemExit(run_study(study, out=out, limit=limit, max_concurrency=max_concurrency))
+    code = run_study(study, out=out, limit=limit, max_concurrency=max_concurrency, judging=judging)
+    raise SystemExit(code)
 
 
 @palate.command()
@@ -164,45 +184,6 @@ def aggregate(scores: Path, as_json: bool, seed: int) -> None:
     from palate.commands import aggregate_scores
 
     aggregate_scores(scores, as_json=as_json, seed=seed)
-
-
-@palate.group()
-def rubric() -> None:
-    """Personal rubrics: what one person rewards and what they punish."""
-
-
-@rubric.command("show")
-@click.argument("path", type=click.Path(path_type=Path))
-def rubric_show(path: Path) -> None:
-    """Print a frozen rubric for a person to read."""
-    from palate.rubric_commands import show_rubric
-
-    show_rubric(path)
-
-
-@rubric.command("freeze")
-@STUDY
-@click.option("--user", required=True, help="The user's id in the study.")
-@click.argument("draft", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Replace a rubric that is there.")
-def rubric_freeze(study: Path, user: str, draft: Path, force: bool) -> None:
-    """Freeze a DRAFT written by hand as the rubric that STUDY names for a user.
-
-    The user's history is split, and the draft may cite training sessions only. docs/rubrics.md
-    shows what a draft looks like.
-    """
-    from palate.rubric_commands import freeze_rubric
-
-    freeze_rubric(study, user=user, draft=draft, force=force)
-
-
-@rubric.command("verify")
-@STUDY
-def rubric_verify(study: Path) -> None:
-    """Check every rubric of a STUDY: its hash, its schema and the turns that it cites."""
-    from palate.rubric_commands import verify_rubrics
-
-    verify_rubrics(study)
 
 
 @palate.command()

@@ -104,6 +104,57 @@ def simulator_train(
     train_simulators(study, users=users, all_users=all_users, options=options)
 
 
+@simulator_group.command("recipe")
+@click.option(
+    "--base",
+    default="Qwen/Qwen3.5-35B-A3B",
+    show_default=True,
+    help="The model to adapt: the paper's, a folder, or a hub name (its config.json is read).",
+)
+@click.option("--rank", type=click.IntRange(1, 1024), default=8, show_default=True)
+@click.option("--routed-experts", is_flag=True, help="Adapt a mixture's routed experts too.")
+@click.option("--max-tokens", type=click.IntRange(16), default=2048, show_default=True)
+@click.option("--batch-tokens", type=click.IntRange(16), default=2048, show_default=True)
+@click.option(
+    "--tokens",
+    type=click.IntRange(1),
+    default=150_000,
+    show_default=True,
+    help="Of one person's sessions; a thousand exchanges are about as many.",
+)
+@click.option("--epochs", type=click.IntRange(1), default=3, show_default=True)
+@click.option(
+    "--utilisation",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.1,
+    show_default=True,
+    help="Share of a GPU's bound that training reaches.",
+)
+def simulator_recipe(
+    base: str,
+    rank: int,
+    routed_experts: bool,
+    max_tokens: int,
+    batch_tokens: int,
+    tokens: int,
+    epochs: int,
+    utilisation: float,
+) -> None:
+    """What training on a base takes: layers, memory, time; computed from its config.
+
+    Nothing is trained and no weights are read (extra: train).
+    """
+    from palate.train_commands import check_extra
+
+    check_extra()
+    from palate.simulators.base_shape import shape_of
+    from palate.simulators.recipes import Plan, recipe, told
+
+    plan = Plan(rank, max_tokens, batch_tokens, tokens, epochs, utilisation=utilisation)
+    shape = shape_of(base, rank=rank, tokens=max_tokens, routed_experts=routed_experts)
+    click.echo(told(recipe(base, shape, plan)), nl=False)
+
+
 @simulator_group.command("chat")
 @STUDY
 @click.option("--user", required=True, help="The user's id in the study.")
@@ -213,7 +264,8 @@ def simulator_validate(
     palate simulator validate my-study --user ada --no-judge
     """
     from palate.validate_commands import validate_simulators
-    from palate.validation_setup import Options, conditions_named
+    from palate.validation_conditions import conditions_named
+    from palate.validation_setup import Options
 
     options = Options(
         users=users,

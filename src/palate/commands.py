@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 import click
@@ -35,11 +35,20 @@ LOCAL_CONTEXT_TOKENS = 2048
 WRITER_CONTEXT_TOKENS = 16384
 NARROWEST = 60  # columns
 
+Judging = Literal["now", "later"]
+
 
 def run_study(
-    study: Path, *, out: Path | None, limit: int | None, max_concurrency: int | None
+    study: Path,
+    *,
+    out: Path | None,
+    limit: int | None,
+    max_concurrency: int | None,
+    judging: Judging = "now",
 ) -> int:
     """Play, judge and report a study; the exit code: 0 done, 3 work left.
+
+    `judging` "later" only plays; the verdicts are left to a batch (`palate.batch_commands`).
 
     Raises:
         InputError: the study cannot be run; no call was made.
@@ -51,7 +60,7 @@ def run_study(
     about = manifest.about(prepared, run_id=uuid4().hex, created_at=datetime.now(UTC).isoformat())
     with RunFolder(path, manifest.settings(prepared), about=about) as folder:
         try:
-            outcome = asyncio.run(_work(prepared, folder, console, limit, max_concurrency))
+            outcome = asyncio.run(_work(prepared, folder, console, limit, max_concurrency, judging))
         except KeyboardInterrupt:
             console.print("\nStopped; the same command takes it up again.")
             return 3
@@ -67,6 +76,7 @@ async def _work(
     console: Console,
     limit: int | None,
     max_concurrency: int | None,
+    judging: Judging,
 ) -> Outcome:
     study = prepared.study
     async with Models(
@@ -82,6 +92,7 @@ async def _work(
                 folder,
                 models,
                 limit=limit,
+                parts="play" if judging == "later" else "all",
                 observe=view.show,
                 before_calls=check_adapters,
             )
@@ -154,11 +165,17 @@ def _console() -> Console:
 
 def _conclude(outcome: Outcome, path: Path, console: Console) -> int:
     """Say how the run went and where its report is; the exit code."""
-    left = outcome.planned - outcome.done
+    left = outcome.planned - outcome.done - outcome.unjudged
     if outcome.done:
         click.echo(f"Report: {path / 'report.html'}")
+    if outcome.unjudged:
+        sentence = (
+            f"Judging left: {outcome.unjudged} of {outcome.planned} cells are played and wait for "
+            f"their verdicts; palate batch export {path} writes the requests."
+        )
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
     if not left:
-        return 0
+        return 3 if outcome.unjudged else 0
     why = (
         f"stopped after {outcome.failures} failed calls in a row"
         if outcome.stopped_early

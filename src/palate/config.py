@@ -257,8 +257,10 @@ class Study(Record):
         return matches
 
 
-def load_study(path: Path) -> Study:
+def load_study(path: Path, *, keys: bool = True) -> Study:
     """Read a study folder or its study.toml.
+
+    `keys` False: no model will be called, and none needs its key.
 
     Raises:
         InputError: it is missing, not TOML, or a key is unknown or wrong; one sentence with the
@@ -266,7 +268,7 @@ def load_study(path: Path) -> Study:
     """
     study, text = _read(path)
     for place, model in study.content.models():
-        _check_model(study, place, model, text)
+        _check_model(study, place, model, text, keys=keys)
     return study
 
 
@@ -316,13 +318,13 @@ def _validated(file: Path, text: str) -> StudyFile:
         raise InputError(f"{file}{line}: {sentence(place, first['type'], first['msg'])}") from None
 
 
-def _check_model(study: Study, place: str, model: str, text: str) -> None:
+def _check_model(study: Study, place: str, model: str, text: str, *, keys: bool) -> None:
     """Everything about a model that can be wrong before a call is made."""
     try:
         spec = ModelSpec.parse(model)
         settings = settings_for(spec, study.content.endpoints)
         unset = missing_key(spec, settings)
-        if unset:
+        if unset and keys:
             raise InputError(
                 f"{model} needs the environment variable {unset}, which is not set; export the "
                 "key under that name"

@@ -9,6 +9,7 @@
     └── ModelError              a model gave no usable reply (never a score)
         ├── TransportError      the call failed after its retries: the cell stays open
         ├── RequestRefused      the endpoint will never accept this request (HTTP 4xx)
+        ├── LeftToBatch         nobody was asked yet: the request waits for a batch file
         └── ScriptError         a scripted model has no line for this call
 
 A message says what is wrong, where, and what to do, in one sentence. Raise where the fact is known;
@@ -60,6 +61,10 @@ class TransportError(ModelError):
 
 class RequestRefused(ModelError):
     """The endpoint answered with a status that no retry will change."""
+
+
+class LeftToBatch(ModelError):
+    """The request was written down for a batch service instead of being sent; no failure."""
 
 
 class ScriptError(ModelError):

@@ -89,19 +89,21 @@ def folder_name(study: str) -> str:
     return name.strip(" -")[:60] or "run"
 
 
-def prepare(path: Path) -> Prepared:
+def prepare(path: Path, *, keys: bool = True) -> Prepared:
     """Read a study and all that it names, and check it; no model is called.
+
+    `keys` as in `palate.config.load_study`.
 
     Raises:
         InputError: anything that the run would need is missing or wrong.
     """
-    study = load_study(path)
+    study = load_study(path, keys=keys)
     sessions = {
         user.id: read_history(study.path(user.history), user_id=user.id)
         for user in study.content.users
         if user.history is not None
     }
-    rubrics = {user.id: _rubric(study, user) for user in study.content.users}
+    rubrics = {user.id: rubric_of(study, user) for user in study.content.users}
     for user_id, history in sessions.items():
         verify_evidence(rubrics[user_id], history)
     simulators = {user.id: simulator_of(study, user) for user in study.content.users}
@@ -199,7 +201,8 @@ def simulator_folder(study: Study, user: UserSection) -> Path:
     return study.path(user.simulator.path or f"simulators/{user.id}")
 
 
-def _rubric(study: Study, user: UserSection) -> PersonalRubric:
+def rubric_of(study: Study, user: UserSection) -> PersonalRubric:
+    """A user's frozen rubric, verified; raises `RubricError` for one that is not theirs."""
     rubric = read_rubric(study.path(user.rubric))
     if rubric.user_id != user.id:
         raise RubricError(

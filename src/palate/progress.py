@@ -84,6 +84,8 @@ class ProgressView(AbstractContextManager["ProgressView"]):
         left = _left(progress, elapsed)
         if left is not None:
             parts.append(f"{_time(left)} left")
+        if progress.unjudged:
+            parts.append(f"{progress.unjudged} cells wait for verdicts")
         if progress.failures:
             parts.append(f"{progress.failures} failed calls")
         return " · ".join(part for part in parts if part)
@@ -97,10 +99,11 @@ class ProgressView(AbstractContextManager["ProgressView"]):
 
 def _left(progress: Progress, elapsed: float) -> float | None:
     """Seconds left at the pace of this call, once a cell has been finished."""
-    worked = progress.done - progress.found_done
-    if not worked or progress.done == progress.planned:
+    through = progress.done + progress.unjudged
+    worked = through - progress.found_done
+    if not worked or through == progress.planned:
         return None
-    return elapsed / worked * (progress.planned - progress.done)
+    return elapsed / worked * (progress.planned - through)
 
 
 def _bar(progress: Progress, width: int = 20) -> str:

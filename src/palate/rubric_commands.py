@@ -26,6 +26,7 @@ def show_rubric(path: Path) -> None:
     """
     rubric = read(path)
     click.echo(terminal_safe(render(rubric, rubric.language, cited=True), lines=True))
+    click.echo(terminal_safe(_made_by(rubric)))
     click.echo(f"sha256 {rubric.sha256}")
 
 
@@ -51,10 +52,11 @@ def verify_rubrics(study: Path) -> None:
 
 
 def freeze_rubric(study: Path, *, user: str, draft: Path, force: bool) -> None:
-    """Freeze a hand-written draft as the rubric that the study names for `user`.
+    """Freeze a draft that a hand wrote or edited as the rubric that the study names for `user`.
 
     Its provenance is filled in: author "hand", and the training sessions of the user's split,
-    which is made and recorded if it was not yet.
+    which is made and recorded if it was not yet. A draft that began as a model's rubric keeps the
+    model and the prompts: edited, it is a new rubric that says where it comes from.
 
     Raises:
         RubricError: the draft is no rubric, or cites what is not a training session.
@@ -72,7 +74,11 @@ def freeze_rubric(study: Path, *, user: str, draft: Path, force: bool) -> None:
         raise InputError(f"{draft} cannot be read ({error.strerror}); check its path") from None
     if not isinstance(content, dict):
         raise InputError(f"{draft} holds no JSON object; a rubric is one object")
-    provenance = {"author": "hand", "training_sessions": parts.training_digests()}
+    provenance = {
+        "author": "hand",
+        **_origin(content.get("provenance")),
+        "training_sessions": parts.training_digests(),
+    }
     rubric = freeze({**content, "user_id": user, "provenance": provenance})
     verify_evidence(rubric, sessions)
     try:
@@ -80,6 +86,20 @@ def freeze_rubric(study: Path, *, user: str, draft: Path, force: bool) -> None:
     except OSError as error:
         raise InputError(f"{target} cannot be written ({error.strerror})") from None
     click.echo(f"{target}: frozen as {rubric.sha256[:12]}")
+
+
+def _origin(provenance: object) -> dict[str, object]:
+    """The model and the prompts of a rubric that was edited; nothing where a hand wrote it all."""
+    if not isinstance(provenance, dict):
+        return {}
+    return {key: provenance[key] for key in ("model", "prompt_sha256") if provenance.get(key)}
+
+
+def _made_by(rubric: PersonalRubric) -> str:
+    made = rubric.provenance
+    if made.author == "model":
+        return f"induced by {made.model} from {len(made.training_sessions)} training sessions"
+    return f"edited by hand, induced by {made.model}" if made.model else "written by hand"
 
 
 def _refuse_held_out(rubric: PersonalRubric, parts: Split) -> None:

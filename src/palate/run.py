@@ -16,10 +16,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from palate import journal
-from palate.errors import ModelError
+from palate.errors import LeftToBatch, ModelError
 from palate.judging.tracks import Item, Subject, judge, wanted
 from palate.models.client import Role
 from palate.prepare import Prepared
@@ -27,20 +27,28 @@ from palate.resume import CellState, load_state
 from palate.roleplay import Step, Table, end_of, play
 from palate.seats import OpensModels, Seats
 from palate.store import Json, RunFolder
-from palate.types import Cell, Trajectory
+from palate.types import Cell, Trajectory, TrajectoryEnd
 
 # An endpoint that is down fails every cell alike: stop and say so instead of trying them all.
 STOP_AFTER_FAILURES_IN_A_ROW = 10
 
 
+# What is done with a cell: all of it, its conversation alone, or its verdicts alone.
+Parts = Literal["all", "play", "judge"]
+
+
 class Outcome(NamedTuple):
-    """How a call of `run` went; cells left over are taken up by the next one."""
+    """How a call of `run` went; cells left over are taken up by the next one.
+
+    `unjudged`: cells whose conversation is over and whose verdicts were left to a batch.
+    """
 
     done: int
     planned: int
     failures: int
     stopped_early: bool
     last_failure: str = ""
+    unjudged: int = 0
 
 
 @dataclass(slots=True)
@@ -51,6 +59,7 @@ class Progress:
     done: int = 0  # with those found done
     found_done: int = 0
     failures: int = 0
+    unjudged: int = 0
     started: float = field(default_factory=time.monotonic)
     last_failure: str = ""
 
@@ -65,12 +74,15 @@ async def run(
     models: OpensModels,
     *,
     limit: int | None = None,
+    parts: Parts = "all",
     observe: Observe = lambda progress: None,
     before_calls: BeforeCalls | None = None,
 ) -> Outcome:
     """Play and judge every cell that is not done (the first `limit` cells, if given).
 
-    `before_calls` is awaited where any cell is left; what it raises ends the run before it began.
+    With `parts` "judge" cells whose conversation is not over are passed by; with "play" no verdict
+    is asked for. `before_calls` is awaited where any cell is left; what it raises ends the run
+    before it began.
 
     Raises:
         StoreError: the folder cannot be written; everything accepted so far is kept.
@@ -85,6 +97,7 @@ async def run(
         open_cells,
         progress,
         observe,
+        parts,
     )
     observe(progress)
     if before_calls is not None and len(done) < len(cells):
@@ -97,6 +110,7 @@ async def run(
         failures=progress.failures,
         stopped_early=runner.stopping,
         last_failure=progress.last_failure,
+        unjudged=progress.unjudged,
     )
 
 
@@ -125,6 +139,7 @@ class _Runner:
         open_cells: dict[str, CellState],
         progress: Progress,
         observe: Observe,
+        parts: Parts = "all",
     ) -> None:
         self.prepared = prepared
         self.folder = folder
@@ -132,6 +147,7 @@ class _Runner:
         self.open_cells = open_cells
         self.progress = progress
         self.observe = observe
+        self.parts = parts
         self.failures_in_a_row = 0
         self.stopping = False
 
@@ -153,15 +169,24 @@ class _Runner:
 
     async def _cell(self, cell: Cell) -> None:
         state = self.open_cells.pop(cell.key, CellState())
+        if self.parts == "judge" and self._end_of(state) is None:
+            return
         try:
             trajectory = await self._trajectory(cell, state)
         except ModelError as error:
             self._failed(cell, "candidate" if state.steps % 2 else "simulator", [error])
             return
+        if self.parts == "play":
+            self._left_to_batch()
+            return
         subject = self.seats.subject(trajectory)
         errors = await self._judge(subject, state)
+        failed = [error for error in errors if not isinstance(error, LeftToBatch)]
+        if failed:
+            self._failed(cell, "judge", failed)
+            return
         if errors:
-            self._failed(cell, "judge", errors)
+            self._left_to_batch()
             return
         self.folder.append("cells", _cell_record(subject, state))
         self.failures_in_a_row = 0
@@ -170,7 +195,7 @@ class _Runner:
 
     async def _trajectory(self, cell: Cell, state: CellState) -> Trajectory:
         table = self.seats.table(cell)
-        ended_by = state.ended_by or end_of(state.messages, table.depth_limit)
+        ended_by = self._end_of(state)
         if ended_by is not None:
             return Trajectory(
                 cell=cell,
@@ -179,6 +204,15 @@ class _Runner:
                 ended_by=ended_by,
             )
         return await play(table, self._journal(table, state), state.messages)
+
+    def _end_of(self, state: CellState) -> TrajectoryEnd | None:
+        depth_limit = self.prepared.study.content.protocol.depth_limit
+        return state.ended_by or end_of(state.messages, depth_limit)
+
+    def _left_to_batch(self) -> None:
+        self.progress.unjudged += 1
+        self.failures_in_a_row = 0
+        self.observe(self.progress)
 
     def _journal(self, table: Table, state: CellState) -> Callable[[Step], None]:
         key = table.cell.key

@@ -38,11 +38,19 @@ class Scenes:
         Raises:
             InputError: the card of the session is there but cannot be read.
         """
-        card = self._card(session.card_id)
+        card = self.card(session)
         if card is not None:
             return cards.scene(card, user_name=self._user_name)
         self._neutral[session.session_id] = None
         return _neutral(session, self._user_name)
+
+    def card(self, session: Session) -> Card | None:
+        """The session's card as its author wrote it, or None where it is nowhere.
+
+        Raises:
+            InputError: it is there but cannot be read.
+        """
+        return self._card(session.card_id)
 
     @property
     def neutral(self) -> tuple[str, ...]:

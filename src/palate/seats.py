@@ -112,7 +112,7 @@ class Seats:
         if key not in self._shown_cards:
             card, name = self._prepared.cards[cell.card_id], self._users[cell.user_id].name
             lore = cards.known_lore(card, user_name=name, dice=dice)
-            self._shown_cards[key] = _Shown(_with_names(card, name, dice), lore)
+            self._shown_cards[key] = _Shown(with_names(card, name, dice), lore)
         shown = self._shown_cards[key]
         return Subject(trajectory, shown.card, self._rubrics[cell.user_id], shown.lore)
 
@@ -230,7 +230,7 @@ def _takes_seeds(model: str) -> bool:
     return ModelSpec.parse(model).provider == "local"
 
 
-def _with_names(card: Card, user_name: str | None, dice: cards.Dice) -> Card:
+def with_names(card: Card, user_name: str | None, dice: cards.Dice) -> Card:
     """The card as a judge reads it: {{char}} and {{user}} filled in everywhere."""
     user = user_name or cards.NEUTRAL_NAME[card.language]
     texts = ("persona", "personality", "scenario", "opening", "example_dialogue", "system_prompt")

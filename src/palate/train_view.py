@@ -14,7 +14,7 @@ from palate.report.safe import terminal_safe
 from palate.simulators.loss_curve import Seen
 
 PLAIN_LINE_EVERY_S = 10.0
-_SMOOTHING = 0.9  # of the loss shown: single steps are noisy
+_SMOOTHING = 0.7  # of the loss shown: single steps are noisy
 
 
 class TrainView(AbstractContextManager["TrainView"]):

@@ -12,17 +12,19 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from palate.adapter_probe import probe_adapters
 from palate.config import Study, load_study
 from palate.disk import disk, write_atomically
 from palate.errors import InputError
 from palate.models.pool import Models
 from palate.prepare import folder_name, prices, simulator_folder
+from palate.probed import Probed, warnings_of
 from palate.report.safe import terminal_safe
 from palate.simulators.trained import LOSS_CURVE
 from palate.simulators.validation.asking import Judge
 from palate.simulators.validation.records import Validation
 from palate.simulators.validation.speaking import Voice
-from palate.validation_asking import Asked, Journals, ask_all
+from palate.validation_asking import SPOKEN, Asked, Journals, ask_all, journals_in
 from palate.validation_forecast import Asks, forecast, print_forecast
 from palate.validation_likelihood import likelihoods_of
 from palate.validation_measuring import validation
@@ -49,7 +51,7 @@ def validate_simulators(path: Path, options: Options, *, plan: bool) -> int:
         return 0
     _refuse_other_folder(folder)
     try:
-        with Journals(folder) as journals:
+        with journals_in(folder) as journals:
             asked, judge = asyncio.run(_ask(study, everyone, options, journals, console))
             likelihoods = likelihoods_of(
                 everyone,
@@ -90,7 +92,7 @@ def _refuse_other_folder(folder: Path) -> None:
     """A validation is begun in a new folder, or gone on with in its own; raises `InputError`."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; name another one with --out")
-    if not folder.is_dir() or (folder / "spoken.jsonl").exists():
+    if not folder.is_dir() or (folder / SPOKEN).exists():
         return
     if any(not file.name.startswith(".") for file in folder.iterdir()):
         raise InputError(
@@ -132,13 +134,27 @@ async def _ask(
     async with Models(study.content.endpoints, study_dir=study.folder) as models:
         speaking, judge = _seated(study, everyone, options, models)
         print_forecast(_forecast(study, everyone, speaking, judge), console)
+        warnings = warnings_of(await _probe(everyone, models))
         seed = study.content.protocol.seed
         with _bar(_questions(everyone, speaking, judge), console) as bar:
             task = bar.task_ids[0]
             asked = await ask_all(
                 everyone, speaking, judge, journals, seed=seed, tick=lambda: bar.advance(task)
             )
+    asked.warnings += warnings
     return asked, judge
+
+
+async def _probe(everyone: Sequence[Person], models: Models) -> tuple[Probed, ...]:
+    """An adapter that changes nothing would be taken for its base: it is not validated."""
+    adapters = {
+        person.user_id: condition.asked
+        for person in everyone
+        for condition in person.conditions
+        if condition.kind == "lora" and condition.asked is not None
+    }
+    sections = [person.section for person in everyone if person.user_id in adapters]
+    return await probe_adapters(adapters, sections, models)
 
 
 def _questions(

@@ -6,11 +6,11 @@ again. A call that did not come back leaves its place open, for the next time: i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from palate.errors import ModelError, Stopped
 from palate.simulators.validation.answers import Answers
@@ -34,30 +34,30 @@ T = TypeVar("T")
 
 Tick = Callable[[], None]
 
+SPOKEN = "spoken.jsonl"
 
-class Journals:
-    """The answers of a validation, in the files of its folder; one process writes at a time.
+
+class Journals(NamedTuple):
+    """The answers of a validation, in the files of its folder."""
+
+    spoken: Answers[Utterance]
+    judged: Answers[Heard]
+    likelihood: Answers[SessionNll]
+
+
+@contextmanager
+def journals_in(folder: Path) -> Iterator[Journals]:
+    """The journals of a validation's folder, open for this process alone.
 
     Raises:
         StoreError: another process writes there, or the disk does not take it.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.spoken = Answers(folder / "spoken.jsonl", Utterance)
-        self.judged = Answers(folder / "judged.jsonl", Heard)
-        self.likelihood = Answers(folder / "likelihood.jsonl", SessionNll)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for journal in (self.spoken, self.judged, self.likelihood):
-            journal.close()
+    with (
+        Answers(folder / SPOKEN, Utterance) as spoken,
+        Answers(folder / "judged.jsonl", Heard) as judged,
+        Answers(folder / "likelihood.jsonl", SessionNll) as likelihood,
+    ):
+        yield Journals(spoken, judged, likelihood)
 
 
 class AskedOfCondition(NamedTuple):
@@ -81,10 +81,14 @@ class AskedOfPerson:
 
 @dataclass(slots=True)
 class Asked:
-    """All answers of a validation; `failures` are calls that did not come back."""
+    """All answers of a validation; `failures` are calls that did not come back.
+
+    `warnings`: what could not be checked about the models.
+    """
 
     persons: dict[str, AskedOfPerson] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 async def ask_all(

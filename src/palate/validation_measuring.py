@@ -38,8 +38,9 @@ from palate.simulators.validation.surface import surface
 from palate.simulators.validation.two_sample import two_sample
 from palate.simulators.validation.verdict import verdict
 from palate.validation_asking import Asked, AskedOfCondition, AskedOfPerson
+from palate.validation_conditions import Condition
 from palate.validation_likelihood import NO_EXTRA, Likelihoods
-from palate.validation_setup import Condition, Person
+from palate.validation_setup import Person
 
 NO_JUDGE = "no judge was asked (--no-judge)"
 NO_PAIR = "there is no context where both the person and the simulator wrote something"
@@ -227,7 +228,7 @@ def _words(asked: AskedOfCondition) -> list[str]:
 
 
 def _warnings(everyone: Sequence[Person], asked: Asked, judge: Judge | None) -> list[str]:
-    told = []
+    told = list(asked.warnings)
     for person in everyone:
         neutral = set(person.scenes.neutral) & {s.session_id for s in person.sessions()}
         if neutral:

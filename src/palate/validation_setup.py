@@ -1,33 +1,28 @@
-"""What a validation is made with: persons, their held-out contexts, and the conditions to compare.
-
-A condition that cannot be set up stays in the table with the reason: nobody reads a validation of
-three conditions for one of four.
-"""
+"""What a validation is made with: persons, their held-out contexts, and who is asked there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from palate.config import Study, UserSection
 from palate.errors import InputError
 from palate.histories import HeldOutSession
 from palate.models.client import ChatMessage, Model
 from palate.models.spec import ModelSpec
-from palate.prepare import judge_form, sampling, simulator_folder, simulator_of, split_of
+from palate.prepare import judge_form, sampling, split_of
 from palate.roleplay import Seat, prompt_for
 from palate.scenes import Scenes, scenes_of
 from palate.seats import OpensModels, open_simulator
 from palate.simulators import Simulator
 from palate.simulators.facts import language_of
-from palate.simulators.trained import read_trained
 from palate.simulators.validation.asking import Judge
 from palate.simulators.validation.contexts import Context, contexts
 from palate.simulators.validation.records import CONDITIONS
 from palate.simulators.validation.speaking import Voice
 from palate.types import Scene, Session, SimulatorKind, TrainingSession
+from palate.validation_conditions import Condition, conditions_of
 
 
 @dataclass(frozen=True)
@@ -47,39 +42,6 @@ class Options:
     base: str | None = None
     device: str = "auto"
     out: Path | None = None
-
-
-def conditions_named(text: str) -> tuple[SimulatorKind, ...]:
-    """The conditions in a list with commas, each once, in the order of the table.
-
-    Raises:
-        InputError: one is not known.
-    """
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in CONDITIONS]
-    if unknown or not names:
-        raise InputError(
-            f"--conditions {text!r}: {unknown[0] if unknown else 'nothing'!r} is no condition; "
-            f"choose from {', '.join(CONDITIONS)}"
-        )
-    return tuple(kind for kind in CONDITIONS if kind in names)
-
-
-class Condition(NamedTuple):
-    """One simulator of one person; `reason` says why it cannot be asked.
-
-    One that no server holds can still be measured by its text and its weights; `simulator` is None
-    where not even these are to be had.
-    """
-
-    kind: SimulatorKind
-    simulator: Simulator | None
-    reason: str = ""
-
-    @property
-    def asked(self) -> Simulator | None:
-        """The simulator, if it can be asked."""
-        return None if self.reason else self.simulator
 
 
 @dataclass(frozen=True)
@@ -144,80 +106,12 @@ def _person(study: Study, user: UserSection, options: Options) -> Person:
         held_out=parts.held_out,
         everywhere=tuple(contexts(held_out)),
         contexts=tuple(contexts(held_out, limit=options.contexts, seed=seed)),
-        conditions=tuple(_conditions(study, user, held_out, options)),
+        conditions=tuple(
+            conditions_of(study, user, held_out, kinds=options.conditions, base=options.base)
+        ),
         scenes=scenes_of(study, user),
         originals={session.session_id: session for session in sessions},
     )
-
-
-def _conditions(
-    study: Study, user: UserSection, held_out: Sequence[Session], options: Options
-) -> Iterator[Condition]:
-    for kind in CONDITIONS:
-        if kind in options.conditions:
-            try:
-                condition = _condition(study, user, kind, options)
-            except InputError as error:
-                condition = Condition(kind, None, str(error))
-            yield _without_leak(condition, held_out)
-
-
-def _without_leak(condition: Condition, held_out: Sequence[Session]) -> Condition:
-    """Nothing is proven on sessions that the simulator was made from (paper 3.1)."""
-    learned = condition.simulator.record().training_sessions if condition.simulator else {}
-    seen = sorted({session.session_id for session in held_out} & set(learned))
-    if not seen:
-        return condition
-    why = f"it was made from sessions that are held out now ({', '.join(seen[:3])}); make it anew"
-    return Condition(condition.kind, None, why)
-
-
-def _condition(study: Study, user: UserSection, kind: SimulatorKind, options: Options) -> Condition:
-    """A simulator of this kind with the study's decoding.
-
-    An adapter answers under the model that the study names for it; the other conditions are its
-    base, which an adapter's server may hold under another name.
-    """
-    section = user.simulator
-    if kind == section.kind:
-        return _of_study(study, user)
-    if kind == "lora":
-        return _of_study(study, _with(user, kind, None))
-    if options.base is not None:
-        return Condition(kind, simulator_of(study, _with(user, kind, options.base)))
-    if section.kind != "lora":
-        return Condition(kind, simulator_of(study, _with(user, kind, section.model)))
-    base = read_trained(simulator_folder(study, user), user_id=user.id).record.base.name
-    simulator = simulator_of(study, _with(user, kind, base))
-    if base.startswith("local:"):
-        return Condition(kind, simulator)
-    return Condition(
-        kind,
-        simulator,
-        "the study names the model of the adapter alone; name its base as a server holds it, for "
-        f"example --base openai:{base}@http://127.0.0.1:8000/v1",
-    )
-
-
-def _of_study(study: Study, user: UserSection) -> Condition:
-    """The simulator as the study has it; an adapter that no server holds keeps its weights."""
-    section = user.simulator
-    try:
-        return Condition(section.kind, simulator_of(study, user))
-    except InputError as error:
-        if section.kind != "lora":
-            raise
-        trained = read_trained(simulator_folder(study, user), user_id=user.id)
-        decoding = sampling("simulator", section)
-        base = trained.record.base.name
-        return Condition(
-            "lora", Simulator(user.id, "lora", base, decoding, trained=trained), str(error)
-        )
-
-
-def _with(user: UserSection, kind: SimulatorKind, model: str | None) -> UserSection:
-    changed = user.simulator.model_copy(update={"kind": kind, "model": model})
-    return user.model_copy(update={"simulator": changed})
 
 
 def voices(person: Person, models: OpensModels) -> Iterator[Voice]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from palate.errors import InputError
+from palate.judging.confidence import abstains, read_confidence
 from palate.judging.questions import Question, schema
 from palate.judging.transcript import Form
 from palate.judging.verdicts import Verdict, mean, read_verdict
@@ -62,7 +63,8 @@ class Judge:
 class Answer(NamedTuple):
     """What became of a question: a verdict, and what it took.
 
-    `prompt` is the digest of the prompt file behind it; `attempts` counts the calls.
+    `prompt` is the digest of the prompt file behind it; `attempts` counts the calls. `confidence`
+    is the judge's own, 1..5, where it was asked for and given.
     """
 
     verdict: Verdict
@@ -71,6 +73,7 @@ class Answer(NamedTuple):
     attempts: int = 0
     usage: Usage = Usage()
     revision: str = ""
+    confidence: float | None = None
 
 
 async def ask(question: Question, judge: Judge, purpose: Purpose, language: str) -> Answer:
@@ -89,7 +92,7 @@ async def ask(question: Question, judge: Judge, purpose: Purpose, language: str)
                 messages=_messages(question, note),
                 sampling=judge.sampling,
                 purpose=purpose._replace(attempt=purpose.attempt + again),
-                json_schema=schema(question.asked),
+                json_schema=schema(question.asked, confidence=question.confidence),
                 cache_prefix=1,
             )
         )
@@ -97,6 +100,8 @@ async def ask(question: Question, judge: Judge, purpose: Purpose, language: str)
         answer = _counted(answer, completion, verdict, completion.text)
         if final:
             break
+    if question.confidence and answer.verdict.unscored is None:
+        return answer._replace(confidence=read_confidence(completion.text))
     return answer
 
 
@@ -124,6 +129,7 @@ def _messages(question: Question, note: str = "") -> tuple[ChatMessage, ...]:
     return (ChatMessage("system", question.system), ChatMessage("user", question.user + note))
 
 
+ABSTAINED = "abstained"
 _FAULTS = {
     "refused": "refused by the judge's provider",
     "length": "truncated",
@@ -137,6 +143,8 @@ def _read(completion: Completion, question: Question) -> tuple[Verdict, bool]:
     fault = _FAULTS.get(completion.status)
     if fault is not None:
         return unscored(fault), completion.status in ("refused", "length")
+    if question.confidence and abstains(completion.text):
+        return unscored(ABSTAINED), True
     verdict = read_verdict(completion.text, question.asked)
     return verdict, verdict.unscored is None
 
@@ -160,13 +168,16 @@ async def _ask_for_digits(question: Question, judge: Judge, purpose: Purpose) ->
             messages=_messages(question),
             sampling=judge.sampling,
             purpose=purpose,
-            digits=len(question.asked),
+            digits=len(question.asked) + question.confidence,
             digit_choices=_DIGITS,
             cache_prefix=1,
         )
     )
     verdict = _expected(completion, question)
-    return _counted(Answer(verdict, question.prompt), completion, verdict, _shown(completion))
+    answer = _counted(Answer(verdict, question.prompt), completion, verdict, _shown(completion))
+    if question.confidence and verdict.unscored is None:
+        return answer._replace(confidence=expectation(completion.digit_probabilities[-1]))
+    return answer
 
 
 def _expected(completion: Completion, question: Question) -> Verdict:
@@ -174,9 +185,9 @@ def _expected(completion: Completion, question: Question) -> Verdict:
     if completion.status == "refused":
         return unscored(_FAULTS["refused"])
     found = completion.digit_probabilities
-    if len(found) != len(question.asked):
+    if len(found) != len(question.asked) + question.confidence:
         return unscored("no probabilities")
-    expected = [expectation(probabilities) for probabilities in found]
+    expected = [expectation(probabilities) for probabilities in found[: len(question.asked)]]
     if any(score is None for score in expected):
         return unscored("no probabilities")
     scores = dict(zip((d.id for d in question.asked), expected, strict=True))

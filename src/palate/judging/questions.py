@@ -29,6 +29,7 @@ class Question(NamedTuple):
     """One prompt, and the dimensions whose scores are expected in return.
 
     `unasked`: sparse dimensions that the digits form leaves out; they are recorded as None.
+    `confidence`: the judge is asked how sure it is, and may abstain (`palate.judging.confidence`).
     """
 
     system: str
@@ -36,6 +37,7 @@ class Question(NamedTuple):
     asked: tuple[Asked, ...]
     prompt: str  # SHA-256 of the prompt file
     unasked: tuple[str, ...] = ()
+    confidence: bool = False
 
 
 def turn_question(
@@ -54,8 +56,8 @@ def turn_question(
     upto = subject.trajectory.replies()[reply] + 1
     seen = subject.trajectory.messages[:upto]
     shown = reaction(subject.trajectory, reply, subject.language) if reaction_shown else ""
-    user = _fill(
-        sheet(_file(track, form), subject.language).user,
+    user = filled(
+        sheet(track_file(track, form), subject.language).user,
         card=card_text(subject.card, track, form, subject.lore),
         transcript=conversation(subject.trajectory.opening, seen, subject.language, form),
         reaction=f"\n\n{shown}" if shown else "",
@@ -69,8 +71,8 @@ def session_question(
 ) -> Question:
     """How did the character do over the conversation in `transcript`, on these dimensions?"""
     system = _system(subject.rubrics, "session", _ids(dimensions), subject.language, form)
-    user = _fill(
-        sheet(_file("session", form), subject.language).user,
+    user = filled(
+        sheet(track_file("session", form), subject.language).user,
         card=card_text(subject.card, "session", form, subject.lore),
         transcript=transcript,
         count=str(len(system.asked)),
@@ -95,14 +97,15 @@ def whole_transcript(subject: Subject, form: Form) -> str:
 
 def prompt_digest(track: Track, language: Language, form: Form) -> str:
     """SHA-256 of the prompt file that a verdict of this track is asked for with."""
-    return sheet(_file(track, form), language).sha256
+    return sheet(track_file(track, form), language).sha256
 
 
-def _file(track: Track, form: Form) -> str:
+def track_file(track: Track, form: Form) -> str:
+    """The name of the prompt file of a track, without its language."""
     return f"judge_{track}" if form == "json" else f"judge_{track}_digits"
 
 
-def _fill(half: Prompt, **values: str) -> str:
+def filled(half: Prompt, **values: str) -> str:
     """`half` with those of the values that it has a place for: the two forms show less or more."""
     places = prompts.placeholders(half)
     return half.fill(**{name: text for name, text in values.items() if name in places})
@@ -125,6 +128,7 @@ def _system(
 ) -> _System:
     """Instructions and rubric, made once for each user, track, language and form."""
     if track == "personal":
+        assert rubrics.personal is not None, "the personal track needs the person's rubric"
         # A model wrote these rules out of a person's chats: material, as the chats themselves.
         rubric = prompts.fenced(MARK, rubric_text.personal_text(rubrics.personal, language))
         return _instructions(track, rubric, SATISFACTION, (), language, form)
@@ -148,8 +152,8 @@ def _instructions(
     language: Language,
     form: Form,
 ) -> _System:
-    halves = sheet(_file(track, form), language)
-    text = _fill(
+    halves = sheet(track_file(track, form), language)
+    text = filled(
         halves.system,
         rubric=rubric,
         form=form_text(dimensions, language),
@@ -167,16 +171,18 @@ def form_text(dimensions: Sequence[Asked], language: Language) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def schema(dimensions: tuple[Asked, ...]) -> dict[str, Any]:
+def schema(dimensions: tuple[Asked, ...], *, confidence: bool = False) -> dict[str, Any]:
     """The JSON schema of a verdict, for endpoints that enforce one."""
     score: dict[str, Any] = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
     or_na: dict[str, Any] = {"anyOf": [score, {"type": "string", "enum": ["n/a"]}]}
     flag = {"type": "string", "enum": list(FLAGS)}
+    sure: dict[str, Any] = {"confidence": score, "abstain": {"type": "boolean"}}
     return _object(
         {
             "reason": {"type": "string"},
             "scores": _object({d.id: or_na if d.sparse else score for d in dimensions}),
             "flags": {"type": "array", "items": flag},
+            **(sure if confidence else {}),
         }
     )
 

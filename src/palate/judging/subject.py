@@ -14,9 +14,10 @@ class Rubrics:
     """The three rubrics that a user's trajectories are judged by.
 
     Compared by identity: make one for each user, and its texts and digests are made once.
+    `personal` None: nothing is judged by it, as in some conditions of the human-agreement study.
     """
 
-    personal: PersonalRubric
+    personal: PersonalRubric | None
     generic: SharedRubric
     session: SharedRubric
 
@@ -24,7 +25,7 @@ class Rubrics:
     def digests(self) -> dict[Track, str]:
         """What a judgement records: the frozen rubric's own hash, or the record's digest."""
         return {
-            "personal": self.personal.sha256,
+            "personal": "" if self.personal is None else self.personal.sha256,
             "generic": self.generic.digest(),
             "session": self.session.digest(),
         }

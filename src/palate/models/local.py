@@ -39,6 +39,8 @@ _WEIGHTS = {"smollm2-135m": weights.smollm2_135m}
 
 # Measured, with the alternatives: docs/adr/0002-embedded-model.md.
 SLOTS = LOCAL_SLOTS
+# Without prompts in host memory a chat that lost its slot is computed from its beginning: 0009.
+ADAPTER_SLOTS = 8
 SLOT_CONTEXT = 4096
 PROMPT_CACHE_MIB = 1024
 _SETTINGS = EndpointSettings(
@@ -59,8 +61,8 @@ class LocalServer:
         """For `start` alone."""
         self.base_url = running.base_url
         self.adapters = running.adapters
-        self.max_concurrency = SLOTS
-        self.settings = _SETTINGS
+        self.max_concurrency = _slots(running.adapters)
+        self.settings = _SETTINGS.model_copy(update={"max_concurrency": self.max_concurrency})
         self._running: _Running | None = running
 
     @property
@@ -150,7 +152,7 @@ def _launched(model: str, adapters: tuple[Path, ...]) -> _Running:
     settings = LocalSettings(
         path=str(served.path),
         revision=served.revision,
-        slots=SLOTS,
+        slots=_slots(adapters),
         slot_context=SLOT_CONTEXT,
         threads=_cores(),
         # Measured: a prompt kept under one adapter is given back to another, and to the base.
@@ -171,6 +173,10 @@ def _launched(model: str, adapters: tuple[Path, ...]) -> _Running:
         _stop(process)
         raise InputError(_why(model, adapters, said.get("error"), process.returncode))
     return _Running(model, adapters, process, f"http://127.0.0.1:{said['port']}/v1")
+
+
+def _slots(adapters: Sequence[Path]) -> int:
+    return ADAPTER_SLOTS if adapters else SLOTS
 
 
 def _process() -> subprocess.Popen[str]:

@@ -173,7 +173,7 @@ class Models:
         session_field: str | None,
     ) -> RemoteModel:
         key = key_of(name, spec, settings)
-        wire, path = _wire(spec, settings)
+        wire, path = wire_of(spec, settings)
         given = {header.lower() for header in headers.values}
         usual = {"Content-Type": "application/json", **wire.headers(key)}
         own = {n: v for n, v in usual.items() if n.lower() not in given}
@@ -231,9 +231,10 @@ class Models:
         return RemoteModel(name, wire, address, self._endpoints[place], rules, self.ledger)
 
 
-def _wire(
+def wire_of(
     spec: ModelSpec, settings: EndpointSettings
 ) -> tuple[openai_chat.OpenAIChat | anthropic_messages.AnthropicMessages, str]:
+    """How a model's API is spoken, and the path of a call below the base URL."""
     if spec.provider == "anthropic":
         wire = anthropic_messages.AnthropicMessages(spec.model)
         return wire, anthropic_messages.path(spec.endpoint)

@@ -39,6 +39,17 @@ class Wire(Protocol):
         ...
 
 
+def body_of(
+    request: Request, wire: Wire, rules: ShapeRules, session_field: str | None = None
+) -> dict[str, object]:
+    """The JSON object that a request goes out as, by HTTP or in a batch file."""
+    body = wire.body(request, shape(request.messages, rules))
+    body.update(request.sampling.body)
+    if request.session is not None and session_field:
+        body[session_field] = request.session
+    return body
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where and with which headers a model is asked; `secrets` are kept out of errors.
@@ -145,16 +156,12 @@ class RemoteModel:
 
     def _call(self, request: Request, *, streamed: bool) -> Call:
         address = self._address
-        body = self._wire.body(request, shape(request.messages, self._rules))
+        body = body_of(request, self._wire, self._rules, address.session_field)
         if streamed:
             body["stream"] = True
-        body.update(request.sampling.body)
         headers = address.headers
-        if request.session is not None:
-            if address.session_field:
-                body[address.session_field] = request.session
-            if address.session_header:
-                headers = {**headers, address.session_header: request.session}
+        if request.session is not None and address.session_header:
+            headers = {**headers, address.session_header: request.session}
         return Call(self.name, address.url, encoded(body), headers, address.secrets)
 
     async def close(self) -> None:

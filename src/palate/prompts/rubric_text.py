@@ -58,12 +58,32 @@ def personal_text(rubric: PersonalRubric, language: Language, *, cited: bool = F
     """
     words = _WORDS[language]
     lines = [rubric.summary.strip()]
-    lines += _section(words.rewards, (_rule(r, words, cited) for r in rubric.rewards))
-    lines += _section(words.penalties, (_rule(r, words, cited) for r in rubric.penalties))
-    lines += _section(words.reactions, (_reaction(r, words, cited) for r in rubric.reactions))
+    lines += _rules(rubric.rewards, rubric.penalties, rubric.reactions, words, cited)
     scale = (f"{key}{words.colon}{text}" for key, text in sorted(rubric.anchors.items()))
     lines += _section(words.scale, scale)
     return "\n".join(line for line in lines if line)
+
+
+def rules_as_text(
+    rewards: Iterable[Evidence],
+    penalties: Iterable[Evidence],
+    reactions: Iterable[Reaction],
+    language: Language,
+) -> str:
+    """The rules of a rubric alone, as its text has them."""
+    return "\n".join(_rules(rewards, penalties, reactions, _WORDS[language], cited=False))
+
+
+def _rules(
+    rewards: Iterable[Evidence],
+    penalties: Iterable[Evidence],
+    reactions: Iterable[Reaction],
+    words: _Words,
+    cited: bool,
+) -> list[str]:
+    lines = _section(words.rewards, (_rule(r, words, cited) for r in rewards))
+    lines += _section(words.penalties, (_rule(r, words, cited) for r in penalties))
+    return lines + _section(words.reactions, (_reaction(r, words, cited) for r in reactions))
 
 
 def _section(heading: str, lines: Iterable[str]) -> list[str]:

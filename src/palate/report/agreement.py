@@ -9,10 +9,11 @@ from pathlib import Path
 
 from palate.disk import write_atomically
 from palate.errors import StoreError
-from palate.report.agreement_terminal import CEILING_NAME, ranked
+from palate.report.agreement_terminal import CEILING_NAME, panel_lines, ranked, unscored_lines
 from palate.report.policy import inline, policy
 from palate.report.templating import environment
 from palate.studies.agreement_results import CHANCE, Agreement
+from palate.studies.held_out_results import HeldOutAgreement
 
 MAX_USERS = 500  # rows of a table; further users are in the figures as JSON
 
@@ -25,12 +26,16 @@ def write_agreement_page(found: Agreement, path: Path, *, title: str) -> Path:
     """
     style = inline("report.css", "agreement.css")
     conditions = ranked(found)
+    own = found if isinstance(found, HeldOutAgreement) else None
     page = (
         environment()
         .get_template("agreement.html")
         .render(
             title=title,
             found=found,
+            own=own,
+            unscored=list(unscored_lines(own)) if own else [],
+            panel=list(panel_lines(own)) if own else [],
             conditions=conditions,
             users=list(conditions[0][1].users),
             max_users=MAX_USERS,

@@ -12,17 +12,29 @@ from rich.text import Text
 from palate.report.safe import terminal_safe
 from palate.report.templating import NOT_MEASURED, number
 from palate.studies.agreement_results import Agreement, ConditionAgreement
+from palate.studies.held_out_results import HeldOutAgreement
 
 CEILING_NAME = "(the people themselves, second rating)"
 _USERS = 20  # further ones are in the JSON and on the page
 _TESTS = 40
 _DIGITS = 4
+_NARROWEST = 80  # columns
+
+
+def agreement_console() -> Console:
+    """A console that is wide enough for the tables."""
+    console = Console(highlight=False)
+    return console if console.width >= _NARROWEST else Console(highlight=False, width=_NARROWEST)
 
 
 def print_agreement(found: Agreement, console: Console) -> None:
     """Conditions, users, tests, the confident part, lengths, remarks, and how to read it."""
+    if isinstance(found, HeldOutAgreement):
+        _print_section(console, "Read this first", found.cautions)
     console.print(_conditions(found))
     console.print(_users(found))
+    if isinstance(found, HeldOutAgreement):
+        _print_judging(found, console)
     if found.tests:
         console.print(_tests(found))
     for heading, lines in (
@@ -36,7 +48,12 @@ def print_agreement(found: Agreement, console: Console) -> None:
 
 
 def ranked(found: Agreement) -> list[tuple[str, ConditionAgreement]]:
-    """Conditions by agreement, the best first; those without one last."""
+    """Conditions by agreement, the best first; those without one last.
+
+    A study on held-out ratings keeps the order of the paper's table.
+    """
+    if isinstance(found, HeldOutAgreement):
+        return [(name, found.conditions[name]) for name in found.order]
     return sorted(
         found.conditions.items(),
         key=lambda item: (item[1].macro is None, -(item[1].macro or 0), item[0]),
@@ -78,6 +95,45 @@ def _users(found: Agreement) -> Table:
             )
             _add(table, user, cells)
     return table
+
+
+def _print_judging(found: HeldOutAgreement, console: Console) -> None:
+    columns = ("Judge", "form", "calls", "prompt tokens", "answer tokens", "USD", "scored")
+    table = _table("Judges", columns, names=2)
+    for one in found.judges:
+        cost = "n/a" if one.cost is None else f"{one.cost:,.2f}"
+        numbers = (one.calls, one.usage.prompt, one.usage.completion)
+        _add(table, one.model, (one.form, *(f"{n:,}" for n in numbers), cost, f"{one.scored:,}"))
+    console.print(table)
+    _print_section(console, "Unscored replies", list(unscored_lines(found)))
+    _print_section(console, "The panel", list(panel_lines(found)))
+
+
+def unscored_lines(found: HeldOutAgreement) -> Iterator[str]:
+    """Replies without a score, by condition and kind of reason."""
+    for name in found.order:
+        counts = found.counts[name]
+        total = counts.scored + sum(counts.unscored.values())
+        if counts.unscored:
+            why = ", ".join(f"{kind} {count:,}" for kind, count in counts.unscored.items())
+            yield f"{name}: {total - counts.scored:,} of {total:,} ({why})"
+
+
+def panel_lines(found: HeldOutAgreement) -> Iterator[str]:
+    """How a panel comes to its score, each member's own agreement, and how far they disagree."""
+    if found.panel is None:
+        return
+    yield f"A score is the {found.panel} of the judges that gave one."
+    for judge in found.judges:
+        own = ", ".join(f"{name} {number(judge.agreement[name], _DIGITS)}" for name in found.order)
+        missing = sum(judge.unscored.values())
+        yield f"{judge.model} alone: {own}; verdicts without a score {missing:,}"
+    for pair in found.disagreement:
+        yield (
+            f"{pair.a} and {pair.b}: {number(pair.difference)} points apart on average over "
+            f"{pair.replies:,} verdicts; same order in {number(pair.same_order)} of {pair.pairs:,} "
+            "pairs"
+        )
 
 
 def _all_users(found: Agreement) -> list[str]:

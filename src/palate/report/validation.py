@@ -22,7 +22,7 @@ from palate.report.validation_rows import (
     rows,
     shown,
 )
-from palate.simulators.validation import verdict as rules
+from palate.simulators.validation import verdict_rules as rules
 from palate.simulators.validation.fooling import LENGTH_RULE
 from palate.simulators.validation.measures import Attribution
 from palate.simulators.validation.measures import Row as MatrixRow

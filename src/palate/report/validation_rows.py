@@ -93,22 +93,26 @@ def shown(estimate: Estimate, digits: int = 2, *, signed: bool = False) -> Shown
     sign = "+" if signed else ""
     if estimate.value is None:
         return Shown(NOT_MEASURED, reason=estimate.reason or "")
-    value = f"{estimate.value:{sign}.{digits}f}"
+    value = _minus(f"{estimate.value:{sign}.{digits}f}")
     if estimate.low is None or estimate.high is None:
         return Shown(value, reason=estimate.reason or "")
     between = f"{estimate.low:{sign}.{digits}f} – {estimate.high:{sign}.{digits}f}"
-    return Shown(value, between)
+    return Shown(value, _minus(between))
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "\N{MINUS SIGN}")
 
 
 def _answers(condition: ConditionResult) -> str | None:
     spoken = condition.spoken
     if spoken is None:
         return None
-    parts = [f"{spoken.said} of {spoken.contexts}"]
-    parts += [f"{spoken.silent} silent"] if spoken.silent else []
-    parts += [f"{spoken.cut} cut"] if spoken.cut else []
-    parts += [f"{spoken.failed} failed"] if spoken.failed else []
-    return ", ".join(parts)
+    return f"{spoken.said} of {spoken.contexts}"
+
+
+def _count(name: str) -> Callable[[ConditionResult], str | None]:
+    return lambda c: None if c.spoken is None else str(getattr(c.spoken, name))
 
 
 def _permutation(condition: ConditionResult) -> str | None:
@@ -209,5 +213,7 @@ _MEASURES = (
     ),
     _Measure("Median length, characters", "the person’s", "surface", _length),
     _Measure("gap between lengths (KS)", "low", "surface", _ks),
-    _Measure("contexts answered", "all", "surface", _answers),
+    _Measure("contexts answered in words", "", "surface", _answers),
+    _Measure("cut by the token limit", "0", "surface", _count("cut")),
+    _Measure("silent", "0", "surface", _count("silent")),
 )

@@ -16,8 +16,7 @@ from importlib import resources
 from pydantic import Field
 
 from palate.errors import RubricError
-from palate.rubrics.shared import parse_shared
-from palate.types import Dimension, Record, SharedRubric
+from palate.types import Dimension, Record
 
 
 class Area(Record):

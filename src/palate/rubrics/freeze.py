@@ -26,7 +26,7 @@ from palate.types import PersonalRubric, Session, digest
 
 SCHEMA = "palate.rubric/1"
 ANCHORS = ("1", "2", "3", "4", "5")
-_CITATION = re.compile(r"(?P<session>.+)#(?P<turn>0|[1-9][0-9]*)")
+_CITATION = re.compile(r"(?P<session>.+)#(?P<turn>0|[1-9][0-9]*)", re.DOTALL)
 
 
 class Citation(NamedTuple):

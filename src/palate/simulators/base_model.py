@@ -80,7 +80,7 @@ def load_base(
     source = _source(name, revision)
     with quiet(), _told(source):
         source = _pinned(source)
-        _check_config(source)
+        _refuse_quantised(source, _config(source))
         tokenizer = _tokenizer(source)
         model = _model(source, device, dtype)
     model.eval()
@@ -112,6 +112,17 @@ def tokenizer_of(name: str, *, revision: str | None = None) -> PreTrainedTokeniz
     source = _source(name, revision)
     with quiet(), _told(source):
         return _tokenizer(_pinned(source))
+
+
+def config_of(name: str) -> PretrainedConfig:
+    """The config of a base, without its weights or its tokenizer.
+
+    Raises:
+        InputError: there is none, or it is of no causal language model.
+    """
+    source = _source(name, None)
+    with quiet(), _told(source):
+        return _config(_pinned(source))
 
 
 def check_base(record: BaseModelRecord, base: Base) -> None:
@@ -184,7 +195,7 @@ def _check_folder(name: str, folder: Path) -> None:
         raise InputError(f"the base model {name} {why}; give the folder of a transformers model")
 
 
-def _check_config(source: _Source) -> None:
+def _config(source: _Source) -> PretrainedConfig:
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(**source.arguments())
@@ -194,7 +205,7 @@ def _check_config(source: _Source) -> None:
                 f"the base model {source.name} is {architecture}, no causal language model; give "
                 "one that generates text from left to right"
             )
-    _refuse_quantised(source, config)
+    return config
 
 
 def _refuse_quantised(source: _Source, config: PretrainedConfig) -> None:

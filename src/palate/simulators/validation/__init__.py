@@ -15,11 +15,11 @@ Without a judge:
     leaving.py      [QUIT]: precision, recall, and the curve by turn
 
 With a judge:
-    asking.py       a question to a judge and what its answer is worth
+    asking.py       a question to a judge and what its answer is worth; showing.py: its material
     fooling.py      which of two messages is the human's? (2AFC)
     consistency.py  does this sound like the person? with controls
 
-    verdict.py      what all of it says, in words
+    verdict.py      what all of it says, in words; verdict_rules.py: what each measure says
 
 Measures without a judge prove what a judge can only say. `meter`, `two_sample` and `attribution`
 need the extra train; they import it where they are called.

@@ -16,40 +16,24 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from palate.errors import InputError
 from palate.language import Language
-from palate.language import tokens as estimated
 from palate.lenient_json import BrokenJSONError, Pairs, Value, answers
 from palate.models.client import ChatMessage, Completion, Model, Purpose, Request, Sampling
-from palate.prompts import Prompt, fenced, placeholders, sheet
-from palate.types import Message, Record, Scene, Usage, digest
+from palate.prompts import Prompt, placeholders, sheet
+from palate.simulators.validation.showing import Form, scene_text
+from palate.types import Record, Scene, Usage, digest
 
-Form = Literal["json", "digits"]
 Task = Literal["human", "identity"]
 
-MARK = "quoted"
-# What a judge is shown of the chat, of samples, and of one message, in tokens [choice]: of a chat
-# the newest whole messages. The embedded model's slot holds 2,048.
-CHAT_TOKENS: dict[Form, int] = {"json": 3000, "digits": 500}
-SAMPLE_TOKENS: dict[Form, int] = {"json": 3000, "digits": 500}
-MESSAGE_TOKENS: dict[Form, int] = {"json": 3000, "digits": 150}
 MAX_REPARSE = 1  # so often is a question asked again whose answer cannot be read
 AGAIN: dict[Language, str] = {
     "en": "Answer with the JSON object alone, no other text.",
     "zh": "只输出该 JSON 对象，不要任何其他文字。",
 }
 
-_SPEAKER = {
-    "en": {"user": "User", "character": "Character"},
-    "zh": {"user": "用户", "character": "角色"},
-}
-_NO_CHAT = {"en": "(the chat begins here)", "zh": "（聊天由此开始）"}
-_FACTS = {
-    "en": ("Character: ", "Scenario: "),
-    "zh": ("角色：", "场景："),
-}
 _IGNORED = re.compile(r"[\W_]+")
 _PLACEHOLDER = re.compile(r"\s*<[^<>]*>\s*\Z")
 _FAULTS = {
@@ -96,11 +80,13 @@ class Question(NamedTuple):
 class Reading(NamedTuple):
     """How an answer becomes a number: from words, or from the probabilities of these digits.
 
-    `from_words` raises `UnreadableAnswerError`.
+    `from_words` raises `UnreadableAnswerError`; `schema` is of the answer in words, for endpoints
+    that enforce one.
     """
 
     from_words: Callable[[str], float]
     digits: Mapping[str, float]
+    schema: dict[str, Any]
 
 
 class Heard(Record):
@@ -122,7 +108,7 @@ def question(task: Task, form: Form, scene: Scene, **shown: str) -> Question:
     """The prompt of `task` filled: the scene, and what else its file has a place for."""
     language = scene.language
     halves = sheet(file_of(task, form), language)
-    values = {"scene": scene_text(scene), **shown}
+    values = {"scene": scene_text(scene, form), **shown}
     return Question(
         system=_filled(halves.system, values),
         user=_filled(halves.user, values),
@@ -147,51 +133,14 @@ def _filled(half: Prompt, values: Mapping[str, str]) -> str:
     return half.fill(**{name: text for name, text in values.items() if name in places})
 
 
-def scene_text(scene: Scene) -> str:
-    """Name and scenario of the character, which is what the user saw of the card."""
-    name, scenario = _FACTS[scene.language]
-    lines = [f"{name}{scene.character}"]
-    if scene.scenario.strip():
-        lines.append(f"{scenario}{scene.scenario.strip()}")
-    return fenced(MARK, "\n".join(lines))
-
-
-def message_text(text: str, form: Form) -> str:
-    """One message as data, whole unless it is longer than the form has room for."""
-    return fenced(MARK, _beginning(text, MESSAGE_TOKENS[form]))
-
-
-def chat_text(history: Sequence[Message], language: Language, form: Form) -> str:
-    """The newest messages that fit, each whole between its own marks; the newest at any rate."""
-    shown: list[str] = []
-    room = CHAT_TOKENS[form]
-    for message in reversed(history):
-        text = _beginning(message.text, MESSAGE_TOKENS[form])
-        room -= estimated(text) + 8
-        if shown and room < 0:
-            break
-        shown.append(f"{_SPEAKER[language][message.speaker]}:\n{fenced(MARK, text)}")
-    return "\n".join(reversed(shown)) or _NO_CHAT[language]
-
-
-def samples_text(samples: Sequence[str], form: Form) -> str:
-    """Messages as data, in their order, as many as fit; the first at any rate."""
-    shown: list[str] = []
-    room = SAMPLE_TOKENS[form]
-    for sample in samples:
-        text = _beginning(sample, MESSAGE_TOKENS[form])
-        room -= estimated(text) + 8
-        if shown and room < 0:
-            break
-        shown.append(fenced(MARK, text))
-    return "\n".join(shown)
-
-
-def _beginning(text: str, most: int) -> str:
-    if estimated(text) <= most:
-        return text
-    share = most / estimated(text)
-    return text[: max(1, int(len(text) * share))].rstrip() + " …"
+def answer_schema(name: str, value: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an answer with a reason and `name`."""
+    return {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, name: value},
+        "required": ["reason", name],
+        "additionalProperties": False,
+    }
 
 
 def key_of(judge: Judge, asked: Question, about: str) -> str:
@@ -236,6 +185,7 @@ async def ask(asked: Question, judge: Judge, reading: Reading, purpose: Purpose,
                 purpose=purpose._replace(attempt=purpose.attempt + again),
                 digits=1 if digits else 0,
                 digit_choices="".join(reading.digits) if digits else "12345",
+                json_schema=None if digits else reading.schema,
                 cache_prefix=1,
             )
         )

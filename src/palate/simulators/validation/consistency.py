@@ -24,20 +24,19 @@ from palate.simulators.validation.asking import (
     Question,
     Reading,
     UnreadableAnswerError,
+    answer_schema,
     answered,
     ask,
-    chat_text,
     key_of,
-    message_text,
     plain,
     prompt_files,
     question,
-    samples_text,
 )
 from palate.simulators.validation.contexts import Context
 from palate.simulators.validation.estimates import PER_CENT, Scale, mean, missing
 from palate.simulators.validation.measures import Estimate
 from palate.simulators.validation.records import Consistency
+from palate.simulators.validation.showing import chat_text, message_text, samples_text
 from palate.types import Scene, SimulatorKind, TrainingSession, digest
 
 SHOWN_MESSAGES = 12  # K [choice]
@@ -249,4 +248,5 @@ def _paired(first: Sequence[Scored], second: Sequence[Scored], seed: int) -> Est
 _READING = Reading(
     from_words=score,
     digits={str(digit): digit * HIGHEST / 9 for digit in range(10)},
+    schema=answer_schema("score", {"type": "integer", "minimum": 0, "maximum": HIGHEST}),
 )

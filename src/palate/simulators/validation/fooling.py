@@ -28,11 +28,10 @@ from palate.simulators.validation.asking import (
     Question,
     Reading,
     UnreadableAnswerError,
+    answer_schema,
     answered,
     ask,
-    chat_text,
     key_of,
-    message_text,
     plain,
     prompt_files,
     question,
@@ -41,6 +40,7 @@ from palate.simulators.validation.contexts import Context
 from palate.simulators.validation.estimates import SHARE, mean, missing, wilson
 from palate.simulators.validation.measures import Estimate
 from palate.simulators.validation.records import Fooling
+from palate.simulators.validation.showing import chat_text, message_text
 from palate.types import Scene
 
 LENGTH_SHARE = 0.2
@@ -65,6 +65,7 @@ _WORDS: tuple[tuple[Choice, tuple[str, ...]], ...] = (
     ("neither", ("cannot tell", "can not tell", "can't tell", "unsure", "3")),
     ("neither", ("无法判断", "分辨不出", "不能判断", "不确定", "无法确定")),
 )
+_SCHEMA = answer_schema("human", {"type": "string", "enum": ["1", "2", "cannot tell", "无法判断"]})
 _CHOICES = {plain(word): choice for choice, words in _WORDS for word in words}
 
 
@@ -167,6 +168,7 @@ def reading(order: Order) -> Reading:
     return Reading(
         from_words=lambda text: worth[choice(text)],
         digits={"1": worth["1"], "2": worth["2"], "3": HALF},
+        schema=_SCHEMA,
     )
 
 

@@ -1,0 +1,55 @@
+"""What is seen while an adapter is trained, and Ctrl-C as a question."""
+
+import io
+import signal
+import threading
+
+import pytest
+from rich.console import Console
+
+from palate.interrupts import asked_to_stop
+from palate.simulators.loss_curve import Seen
+from palate.train_view import TrainView
+
+
+def seen(step, *, seconds, loss=None, validation=None):
+    return Seen(step, 40, step / 10, loss, validation, 1000 * step, seconds)
+
+
+def test_off_a_terminal_lines_come_now_and_then_and_the_last_one_always():
+    out = io.StringIO()
+    with TrainView(Console(file=out, width=40), "u\x1b[31m1") as view:
+        view.show(seen(0, seconds=1.0, validation=3.0))
+        view.show(seen(1, seconds=5.0, loss=4.0))
+        view.show(seen(2, seconds=9.0, loss=2.0))
+    # Loss 0.7 * 4 + 0.3 * 2; 2,000 tokens and 2 steps in 8 s; 38 steps are 152 s.
+    assert out.getvalue().splitlines() == [
+        "u1: step 0/40 · epoch 0.0 · held out 3.000",
+        "u1: step 2/40 · epoch 0.2 · loss 3.400 · held out 3.000 · 250 tokens/s · 2:32 left",
+    ]
+
+
+def test_the_first_interrupt_is_asked_for_and_the_second_is_raised():
+    said = []
+    before = signal.getsignal(signal.SIGINT)
+    with asked_to_stop(lambda: said.append("heard")) as asked:
+        assert not asked()
+        signal.raise_signal(signal.SIGINT)
+        assert asked()
+        assert said == ["heard"]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_outside_the_main_thread_nothing_is_kept():
+    found = []
+
+    def work():
+        with asked_to_stop(lambda: None) as asked:
+            found.append(asked())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]
