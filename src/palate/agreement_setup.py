@@ -54,6 +54,7 @@ class StudyOptions:
     resamples: int = 2000
     max_concurrency: int | None = None
     out: Path | None = None
+    batch: Path | None = None  # a folder of batch files that judges are asked through
 
 
 def raters_of(study: Study, options: StudyOptions) -> tuple[Rater, ...]:

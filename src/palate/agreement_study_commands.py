@@ -22,6 +22,7 @@ from palate.config import Study, load_study
 from palate.disk import disk, write_atomically
 from palate.errors import InputError
 from palate.judging.asking import Judge
+from palate.models.batch import BatchFolder
 from palate.models.pool import Models
 from palate.report.agreement import write_agreement_page
 from palate.report.agreement_terminal import agreement_console, print_agreement
@@ -56,8 +57,9 @@ def study_agreement(path: Path, options: StudyOptions, *, plan: bool, as_json: b
     Raises:
         InputError: the study cannot be judged so; no call was made.
         StoreError: the folder cannot be written.
+        Stopped: calls are left to a batch; the same command reads the answers.
     """
-    study = load_study(path)
+    study = load_study(path, keys=options.batch is None)
     raters = raters_of(study, options)
     folder = options.out or study.folder / FOLDER
     _refuse_other_folder(folder)
@@ -111,7 +113,9 @@ def _answered(folder: Path) -> Iterator[Callable[[str], bool]]:
         yield lambda key: journal.get(key) is not None
 
 
-def _models(study: Study, options: StudyOptions) -> Models:
+def _models(study: Study, options: StudyOptions) -> Models | BatchFolder:
+    if options.batch is not None:
+        return BatchFolder(options.batch, study.content.endpoints, scope="agreement")
     return Models(
         study.content.endpoints,
         study_dir=study.folder,
@@ -146,6 +150,10 @@ async def _ask(
                 width=models.width(),
                 tick=lambda: bar.advance(task),
             )
+    if isinstance(models, BatchFolder):
+        for remark in models.remarks():
+            _say(remark, console)
+        models.raise_if_left()
     return _Done(judged, setting)
 
 

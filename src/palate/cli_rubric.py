@@ -20,7 +20,14 @@ def rubric_group() -> None:
 @click.option("--model", help="Model that finds and tests the rules [default: the study's judge].")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: the study's].")
 @click.option("--force", is_flag=True, help="Replace a rubric that is there.")
-def rubric_induce(study: Path, user: str, model: str | None, seed: int | None, force: bool) -> None:
+@click.option(
+    "--batch",
+    type=click.Path(path_type=Path),
+    help="Ask through batch files in this folder, in rounds (docs/batch.md).",
+)
+def rubric_induce(
+    study: Path, user: str, model: str | None, seed: int | None, force: bool, batch: Path | None
+) -> None:
     """Induce a user's rubric from their rated training sessions, frozen by its hash.
 
     Rules are proposed from one part of the training sessions and kept if they tell the replies that
@@ -29,7 +36,7 @@ def rubric_induce(study: Path, user: str, model: str | None, seed: int | None, f
     """
     from palate.induce_commands import induce_rubric
 
-    induce_rubric(study, user=user, model=model, seed=seed, force=force)
+    induce_rubric(study, user=user, model=model, seed=seed, force=force, batch=batch)
 
 
 @rubric_group.command("show")

@@ -90,6 +90,11 @@ def study_group() -> None:
 @click.option(
     "--max-concurrency", type=click.IntRange(min=1), help="STUDY: calls in flight per endpoint."
 )
+@click.option(
+    "--batch",
+    type=click.Path(path_type=Path),
+    help="STUDY: ask the judge through batch files in this folder, in rounds (docs/batch.md).",
+)
 def study_agreement(
     study: Path | None,
     labels: Path | None,
@@ -107,6 +112,7 @@ def study_agreement(
     panel: Literal["mean", "median"] | None,
     plan: bool,
     max_concurrency: int | None,
+    batch: Path | None,
 ) -> None:
     """How often scores order two replies of a session as the person who rated them did.
 
@@ -136,7 +142,10 @@ def study_agreement(
     A pair of replies with different labels counts 1 if the scores order it the same way, 0.5 if
     they are equal, 0 otherwise; 0.5 is chance.
     """
-    for_a_study = (users, conditions, limit, examples, judges, panel, plan, max_concurrency)
+    for_a_study = (
+        *(users, conditions, limit, examples, judges),
+        *(panel, plan, max_concurrency, batch),
+    )
     if study is None:
         if labels is None or scores is None:
             raise click.UsageError("Name a STUDY, or give both --labels and --scores.")
@@ -166,6 +175,7 @@ def study_agreement(
         resamples=resamples,
         max_concurrency=max_concurrency,
         out=out,
+        batch=batch,
     )
     raise SystemExit(judged_agreement(study, options, plan=plan, as_json=as_json))
 

@@ -17,9 +17,10 @@ from rich.text import Text
 
 from palate.config import Study, load_study
 from palate.disk import disk, write_atomically
-from palate.errors import InputError, RubricError, Stopped, TransportError
+from palate.errors import InputError, LeftToBatch, RubricError, Stopped, TransportError
 from palate.histories import Split
 from palate.histories.branches import branches
+from palate.models.batch import BatchFolder
 from palate.models.client import Sampling
 from palate.models.pool import Models
 from palate.models.spec import ModelSpec
@@ -51,6 +52,7 @@ class _Plan:
     sampling: Sampling
     settings: InductionSettings
     target: Path
+    batch: Path | None
 
     @property
     def record(self) -> Path:
@@ -64,17 +66,25 @@ class _Plan:
 
 
 def induce_rubric(
-    path: Path, *, user: str, model: str | None, seed: int | None, force: bool
+    path: Path,
+    *,
+    user: str,
+    model: str | None,
+    seed: int | None,
+    force: bool,
+    batch: Path | None = None,
 ) -> None:
     """Induce and freeze the rubric that the study names for `user`.
+
+    `batch`: a folder of batch files that the model is asked through, in rounds.
 
     Raises:
         InputError: no such user or history, a rubric that is there, or a refusal: too little was
             rated, or no set of rules held.
-        Stopped: calls did not come back; the same command takes it up.
+        Stopped: calls did not come back, or are left to a batch; the same command takes it up.
         ModelError: the model refused or gave nothing readable.
     """
-    plan = _planned(path, user, model, seed)
+    plan = _planned(path, user, model, seed, batch)
     if plan.target.exists() and not force:
         raise InputError(f"{plan.target} is there already; --force replaces it")
     console = Console(stderr=True)
@@ -93,8 +103,10 @@ def induce_rubric(
     click.echo(f"  palate rubric show {plan.target}")
 
 
-def _planned(path: Path, user: str, model: str | None, seed: int | None) -> _Plan:
-    study = load_study(path)
+def _planned(
+    path: Path, user: str, model: str | None, seed: int | None, batch: Path | None
+) -> _Plan:
+    study = load_study(path, keys=batch is None)
     section, judge = user_section(study, user), study.content.judge
     _, parts = split_of(study, section)
     spec = model or judge.model
@@ -112,6 +124,7 @@ def _planned(path: Path, user: str, model: str | None, seed: int | None) -> _Pla
         sampling=replace(decoding, max_tokens=most),
         settings=settings.model_copy(update={"seed": seed}),
         target=study.path(section.rubric),
+        batch=batch,
     )
 
 
@@ -128,16 +141,31 @@ def _induced(
 async def _ask(plan: _Plan, journal: Answers[Said], observe: Callable[[str], None]) -> Induced:
     content = plan.study.content
     headers = content.judge.headers if plan.model == content.judge.model else None
-    async with Models(content.endpoints, study_dir=plan.study.folder) as models:
-        return await induce(
-            plan.parts.training,
-            models.open(plan.model, headers=headers),
-            sampling=plan.sampling,
-            settings=plan.settings,
-            branches=plan.branches,
-            journal=journal,
-            observe=observe,
-        )
+    models: Models | BatchFolder = Models(content.endpoints, study_dir=plan.study.folder)
+    if plan.batch is not None:
+        models = BatchFolder(plan.batch, content.endpoints, scope=f"rubric/{plan.user}")
+    try:
+        async with models:
+            return await induce(
+                plan.parts.training,
+                models.open(plan.model, headers=headers),
+                sampling=plan.sampling,
+                settings=plan.settings,
+                branches=plan.branches,
+                journal=journal,
+                observe=observe,
+            )
+    except LeftToBatch:
+        if isinstance(models, BatchFolder):
+            say_remarks(models)
+            models.raise_if_left()
+        raise
+
+
+def say_remarks(models: BatchFolder) -> None:
+    """What a person must know of the responses in the batch folder."""
+    for remark in models.remarks():
+        click.echo(terminal_safe(remark), err=True)
 
 
 def _write(plan: _Plan, induced: Induced) -> None:

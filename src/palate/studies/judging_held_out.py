@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from palate.errors import ModelError
+from palate.errors import LeftToBatch, ModelError
 from palate.judging.asking import Answer, Judge, ask
 from palate.judging.questions import Question
 from palate.judging.tracks import NO_REACTION
@@ -140,6 +140,8 @@ class _Asking:
                 return
             try:
                 self.judged.verdicts.append(await self._verdict(job))
+            except LeftToBatch:
+                pass  # no failure: the request is written down, and the verdict comes another time
             except ModelError as error:
                 self._failed(error)
             self.tick()
