@@ -30,6 +30,7 @@ PEOPLE = 4
 SEED = 7
 TRAINING_TOKENS = 75_000
 EPOCHS = 2
+PROFILE_TOKENS = 15_000  # by estimate: the embedded model reads 300 a second
 
 STUDY = """\
 [study]
@@ -120,9 +121,8 @@ def palate(*words):
 def learn(folder, user):
     """The person's profile and adapter, unless they are there."""
     if not (folder / "simulators" / user / "profile.json").exists():
-        seconds = palate(
-            "simulator", "profile", folder, "--user", user, "--model", "local:smollm2-135m"
-        )
+        read = ("--model", "local:smollm2-135m", "--max-tokens", PROFILE_TOKENS)
+        seconds = palate("simulator", "profile", folder, "--user", user, *read)
         print(f"{user}: profile in {seconds:.0f} s", flush=True)
     train = ("--max-training-tokens", TRAINING_TOKENS, "--epochs", EPOCHS)
     seconds = palate("simulator", "train", folder, "--user", user, *train)

@@ -179,7 +179,9 @@ FAULTS = [
     pytest.param("rubrics/u2.json", "rubrics/u3.json", "u3.json cannot be read", id="rubric"),
     pytest.param("depth_limit", "depht_limit", "protocol.depht_limit is not", id="unknown field"),
     pytest.param("scripted:replies.json", "openai:gpt-5.4", "OPENAI_API_KEY", id="unset key"),
-    pytest.param('kind = "prompted"', 'kind = "lora"', "holds no finished training", id="no adapter"),
+    pytest.param(
+        'kind = "prompted"', 'kind = "lora"', "holds no finished training", id="no adapter"
+    ),
 ]
 
 

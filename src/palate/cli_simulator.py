@@ -22,15 +22,22 @@ def simulator_group() -> None:
 @STUDY
 @click.option("--user", required=True, help="The user's id in the study.")
 @click.option("--model", help="Model that writes it [default: the simulator's own model].")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    help="Read whole sessions drawn by the seed, about this many tokens [default: all].",
+)
 @click.option("--force", is_flag=True, help="Replace a profile that is there.")
-def simulator_profile(study: Path, user: str, model: str | None, force: bool) -> None:
+def simulator_profile(
+    study: Path, user: str, model: str | None, max_tokens: int | None, force: bool
+) -> None:
     """Write a user's profile from their training sessions, frozen by its hash.
 
     Held-out sessions are not read. A simulator of kind "profile" needs it.
     """
     from palate.commands import write_user_profile
 
-    write_user_profile(study, user=user, model=model, force=force)
+    write_user_profile(study, user=user, model=model, force=force, max_tokens=max_tokens)
 
 
 @simulator_group.command("train")

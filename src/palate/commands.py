@@ -24,6 +24,7 @@ from palate.progress import ProgressView
 from palate.report.safe import terminal_safe
 from palate.run import Outcome, run
 from palate.simulators import Profile, save_profile, write_profile
+from palate.simulators.parts import drawn
 from palate.store import RunFolder, RunReader
 from palate.types import TrainingSession
 
@@ -198,8 +199,12 @@ def _say(warnings: Iterable[str], console: Console) -> None:
         console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
-def write_user_profile(study: Path, *, user: str, model: str | None, force: bool) -> None:
+def write_user_profile(
+    study: Path, *, user: str, model: str | None, force: bool, max_tokens: int | None = None
+) -> None:
     """Split a user's history and write their profile from the training part alone.
+
+    `max_tokens`: of whole sessions drawn by the study's seed, by estimate; None reads all.
 
     Raises:
         InputError: no such user, no history, too few sessions, or a profile that is there already.
@@ -214,9 +219,13 @@ def write_user_profile(study: Path, *, user: str, model: str | None, force: bool
     if target.exists() and not force:
         raise InputError(f"{target} is there already; --force writes it anew")
     _, parts = split_of(loaded, section)
-    profile = asyncio.run(_profile(loaded, parts.training, writer, section.simulator))
+    training: Sequence[TrainingSession] = parts.training
+    if max_tokens is not None:
+        training = drawn(training, max_tokens, loaded.content.protocol.seed)
+    profile = asyncio.run(_profile(loaded, training, writer, section.simulator))
     save_profile(profile, target)
-    click.echo(f"Profile of {user} from {len(parts.training)} training sessions: {target}")
+    of_all = f" of {len(parts.training)}" if len(training) < len(parts.training) else ""
+    click.echo(f"Profile of {user} from {len(training)}{of_all} training sessions: {target}")
     click.echo(terminal_safe(profile.shown(), lines=True))
 
 

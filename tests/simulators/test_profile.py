@@ -9,7 +9,7 @@ from palate.fitting import cut, estimated_tokens
 from palate.histories import split
 from palate.models.client import Completion, Sampling
 from palate.simulators import read_profile, save_profile, write_profile
-from palate.simulators.parts import transcripts
+from palate.simulators.parts import drawn, transcripts
 from palate.types import Session, TrainingSession, Turn
 
 
@@ -195,6 +195,18 @@ def test_parts_fit_whatever_the_sessions_hold():
     parts = transcripts(sessions, 200, "en")
     assert max(estimated_tokens(part) for part in parts) <= 200
     assert sum(part.count("user: ok") for part in parts) == 400
+
+
+def test_of_a_long_history_whole_sessions_are_drawn_by_the_seed_until_the_budget_is_full():
+    """Each session is "character: Yes?" and "user: " with 85 letters: 108 characters, 36 tokens."""
+    history = [TrainingSession(session(f"s{n}", "x" * 85)) for n in range(9)]
+    some = drawn(history, 150, seed=7)
+    assert len(some) == 4
+    assert [item for item in history if item in some] == some  # in the order of the history
+    assert drawn(history, 150, seed=7) == some
+    assert any(drawn(history, 150, seed=other) != some for other in range(5))
+    assert len(drawn(history, 1, seed=7)) == 1
+    assert drawn(history, 10_000, seed=7) == history
 
 
 def test_a_cut_text_says_so_and_fits():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from palate.fitting import CUT, cut, estimated_tokens, packed
 from palate.language import Language
-from palate.types import Session, Turn
+from palate.types import Session, TrainingSession, Turn, digest
 
 # The person's own words are what a profile is about; the character's are context.
 _MAX_CHARACTERS = {"user": 1200, "character": 300}
@@ -18,6 +18,21 @@ def transcripts(sessions: Sequence[Session], budget: int, tongue: Language) -> l
     """The sessions as text, in as few parts of at most `budget` tokens as they fill in order."""
     pieces = [piece for session in sessions for piece in _pieces(session, budget, tongue)]
     return packed(pieces, budget, "\n\n")
+
+
+def drawn(training: Sequence[TrainingSession], budget: int, seed: int) -> list[TrainingSession]:
+    """Whole sessions in an order drawn by the seed, until `budget` estimated tokens are full.
+
+    At least one; a session that does not fit into what is left is passed over.
+    """
+    order = sorted(training, key=lambda item: digest([seed, "draw", item.session.session_id]))
+    taken: set[str] = set()
+    for item in order:
+        whole = estimated_tokens("\n".join(_line(turn) for turn in item.session.turns))
+        if whole <= budget or not taken:
+            taken.add(item.session.session_id)
+            budget -= whole
+    return [item for item in training if item.session.session_id in taken]
 
 
 def _pieces(session: Session, budget: int, tongue: Language) -> list[str]:
