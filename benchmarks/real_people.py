@@ -30,7 +30,7 @@ PEOPLE = 4
 SEED = 7
 TRAINING_TOKENS = 75_000
 EPOCHS = 2
-PROFILE_TOKENS = 15_000  # by estimate: the embedded model reads 300 a second
+PROFILE_TOKENS = 6_000  # by estimate; the embedded model is a slow writer
 
 STUDY = """\
 [study]

@@ -391,6 +391,35 @@ def test_an_adapter_that_is_not_lora_or_not_there_is_refused(folder, tmp_path):
         with_adapter(base, place)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"r": 9},
+        {"task_type": "NO_SUCH_TASK"},
+        {"target_modules": "(("},
+        {"modules_to_save": ["lm_head"]},
+        {"megatron_config": {"a": 1}, "megatron_core": "antigravity"},
+    ],
+)
+def test_a_config_that_does_not_go_with_its_weights_is_a_sentence(folder, tmp_path, changes):
+    base = load_base(str(folder))
+    place = adapter(base, tmp_path / "a")
+    config = place / "adapter_config.json"
+    said = json.loads(config.read_text("utf-8"))
+    config.write_text(json.dumps({**said, **changes}), "utf-8")
+    with pytest.raises(InputError, match="cannot be put on .*; give the folder as training wrote"):
+        with_adapter(base, place)
+
+
+def test_an_adapter_file_of_endless_brackets_or_of_a_pickle_is_refused(folder, tmp_path):
+    base = load_base(str(folder))
+    place = adapter(base, tmp_path / "a")
+    for content in ((200_000).to_bytes(8, "little") + b"[" * 200_000, b"\x80\x04cos\nsystem\n."):
+        (place / WEIGHTS).write_bytes(content)
+        with pytest.raises(InputError, match="is no whole safetensors file"):
+            with_adapter(base, place)
+
+
 def trained(base, folder):
     """What `load_adapters` reads of a finished training: the base's record and the folder."""
     from types import SimpleNamespace

@@ -188,6 +188,16 @@ def test_an_unfinished_a_changed_and_anothers_folder_are_refused(tmp_path):
     assert "holds no finished training" in refusal(study)
 
 
+@pytest.mark.parametrize("name", ["a\0b", "../out", "/etc/hostname", "a" * 5000])
+def test_a_record_that_names_no_file_of_its_folder_is_a_sentence(tmp_path, name):
+    record = write_trained(tmp_path, "ada")
+    record = record.model_copy(update={"files": {**record.files, name: "aa"}})
+    record = record.model_copy(update={"sha256": record.content_sha256()})
+    (tmp_path / "simulator.json").write_text(record.model_dump_json(by_alias=True), "utf-8")
+    with pytest.raises(InputError, match="outside its folder|cannot be read"):
+        read_trained(tmp_path, user_id="ada")
+
+
 def test_training_on_panel_cards_is_warned_of(tmp_path):
     study = study_of(tmp_path, u1={"sessions": {"s0": "aa"}})
     write_history(study, ["k1", "k2"])

@@ -145,6 +145,28 @@ def test_what_is_finished_is_passed_over_and_what_differs_is_not_replaced_unaske
     assert read_trained(study / "simulators/u1").record.rank == 4
 
 
+def test_a_damaged_folder_is_said_with_the_option_that_replaces_it(study, base):
+    assert train(study, base, "--user", "u1").exit_code == 0
+    record = study / "simulators/u1" / RECORD
+    record.write_bytes(record.read_bytes()[:200])
+    again = train(study, base, "--user", "u1")
+    assert isinstance(again.exception, InputError)
+    assert "--force replaces what is there" in str(again.exception)
+    assert train(study, base, "--user", "u1", "--force").exit_code == 0
+    read_trained(study / "simulators/u1", user_id="u1")
+
+
+def test_one_users_adapter_is_never_replaced_by_anothers(study, base):
+    toml = study / "study.toml"
+    toml.write_text(toml.read_text("utf-8").replace("elsewhere/u2", "simulators/u1"), "utf-8")
+    assert train(study, base, "--user", "u1").exit_code == 0
+    for options in ((), ("--force",)):
+        other = train(study, base, "--user", "u2", *options)
+        assert isinstance(other.exception, InputError)
+        assert "holds the simulator of 'u1'" in str(other.exception)
+    read_trained(study / "simulators/u1", user_id="u1")
+
+
 def test_two_users_with_one_adapter_are_reported(study, base):
     """Case 28.5: nobody is two people. Here a folder was copied."""
     done = train(study, base, "--all-users")

@@ -13,6 +13,7 @@ import pytest
 
 from palate.errors import InputError, Stopped, StoreError
 from palate.simulators.checkpoints import Checkpoints
+from palate.simulators.finishing import finish
 from palate.simulators.loss import nll, pooled
 from palate.simulators.new_adapter import new_adapter
 from palate.simulators.training import Data, Training
@@ -179,6 +180,38 @@ def test_a_loss_that_is_no_number_stops_and_nothing_is_left_to_resume(tmp_path):
     with checkpoints.alone(), pytest.raises(InputError, match="loss of step 1 is not a number"):
         Training(adapter.model, Data(EXAMPLES, [], "f"), SETTINGS, checkpoints).run()
     assert checkpoints.load() is None
+
+
+def test_a_held_out_loss_that_is_no_number_stops_and_is_never_the_best(tmp_path):
+    """The steps' losses are numbers: what overflows is an example that is not learned from."""
+    import torch
+
+    adapter = new_adapter(tiny_base(), SETTINGS)
+    with torch.no_grad():
+        adapter.model.get_input_embeddings().weight[61] = float("inf")
+    broken = [example("v", [1, 61, 2], [3])]
+    checkpoints = Checkpoints(tmp_path)
+    with checkpoints.alone(), pytest.raises(InputError, match="held-out loss after step 0 is not"):
+        Training(adapter.model, Data(EXAMPLES, broken, "f"), SETTINGS, checkpoints).run()
+    assert checkpoints.load() is None
+
+
+def test_an_adapter_of_no_numbers_is_finished_on_no_architecture(tmp_path):
+    import torch
+
+    base = tiny_base()
+    unknown = base.record.model_copy(update={"architecture": "UnheardOfForCausalLM"})
+    base = base._replace(record=unknown)
+    adapter = new_adapter(base, SETTINGS)
+    with torch.no_grad():
+        for parameter in adapter.model.parameters():
+            if parameter.requires_grad:
+                parameter.fill_(float("nan"))
+    checkpoints = Checkpoints(tmp_path)
+    with checkpoints.alone(), pytest.raises(InputError, match="values that are no numbers"):
+        finish(adapter.model, base, None, checkpoints, tmp_path)
+    assert not (tmp_path / "simulator.json").exists()
+    assert not checkpoints.finished.exists()
 
 
 def test_a_rate_that_blows_up_is_told_with_its_value(tmp_path):

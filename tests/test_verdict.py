@@ -243,6 +243,27 @@ def test_one_person_alone_is_said():
     assert "Own against others' adapters: only one." in told(**GOOD, over_matrix=alone).reasons
 
 
+def test_calls_that_did_not_come_back_are_no_contexts():
+    def spoken(failed, silent=0):
+        return Spoken(contexts=60, said=10, left=0, silent=silent, cut=0, failed=failed)
+
+    assert told(**GOOD, spoken=spoken(40)).level == "fit"
+    few = told(**GOOD, spoken=spoken(41))
+    assert few.level == "cannot be told"
+    assert few.reasons[0] == "Held-out contexts with an answer: 19; at least 20 are needed."
+    # Eleven of the twenty that came back: over half.
+    assert told(**GOOD, spoken=spoken(40, silent=11)).level == "unusable"
+
+
+def test_a_bad_number_in_a_wide_interval_is_no_proof_for_a_simulator():
+    unsure = {"two_sample": two_sample(0.95, 0.45, 1.0), "fooling": fooling(0.0, 0.0, 0.66)}
+    found = told(**unsure, condition="prompted")
+    assert found.level == "cannot be told"
+    assert "Too few pairs to say how often the judge is fooled" in said(found)
+    assert "Too few messages to say how a classifier does" in said(found)
+    assert told(**{**GOOD, **unsure}).level == "fit"  # by likelihood and consistency
+
+
 @pytest.mark.parametrize(
     ("auc", "level"),
     [
@@ -260,7 +281,8 @@ def test_a_classifier_that_surely_tells_easily_makes_it_weak(auc, level):
     [
         ((0.02, 0.0, 0.09), "unusable", "nearly always finds"),
         ((0.18, 0.05, 0.3), "weak", "far too often"),
-        ((0.24, 0.1, 0.36), "fit", "does not reliably find"),
+        ((0.24, 0.1, 0.36), "fit", "Too few pairs to say"),
+        ((0.36, 0.2, 0.5), "fit", "does not reliably find"),
         ((0.56, 0.46, 0.66), "fit", "does not reliably find"),
         ((0.8, 0.7, 0.9), "weak", "caricature"),
     ],

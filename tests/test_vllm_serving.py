@@ -183,6 +183,13 @@ def test_adapters_that_one_server_cannot_hold_together_are_refused(tmp_path, sec
         serve_command({"u1": first, "u2": trained(tmp_path, "u2", **second)}, host="h", port=1)
 
 
+@pytest.mark.parametrize("base", [{"name": "--trust-remote-code"}, {"revision": "--config=x"}])
+def test_a_record_cannot_slip_an_option_into_the_command_line(tmp_path, base):
+    adapters = {"ada": trained(tmp_path, "ada", base={**HUB, **base})}
+    with pytest.raises(InputError, match="reads as an option"):
+        serve_command(adapters, host="127.0.0.1", port=8000)
+
+
 def test_print_shows_the_command_and_starts_nothing(tmp_path):
     study = study_of(tmp_path, "u1", "u2")
     result = serve(study, "--print", "--port", 8123, "--", "--dtype", "float16")

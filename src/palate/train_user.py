@@ -77,7 +77,7 @@ class Trainer:
         scenes = scenes_of(self._study, user)
         chosen = self._chosen(parts.training, scenes)
         inputs = self._inputs(user, chosen)
-        if not self._force and _is_trained(folder, user, inputs):
+        if _is_trained(folder, user, inputs, force=self._force):
             return
         click.echo(counted(user.id, chosen, scenes, self._form), err=True)
         if not chosen.training_examples:
@@ -228,11 +228,26 @@ def result(user: str, folder: Path, record: TrainedRecord) -> str:
     return "\n".join(lines)
 
 
-def _is_trained(folder: Path, user: UserSection, inputs: str) -> bool:
-    """Whether the finished adapter in `folder` is this one; refuses one that is different."""
+def _is_trained(folder: Path, user: UserSection, inputs: str, *, force: bool) -> bool:
+    """Whether the finished adapter in `folder` is this one and stays; refuses one that is not.
+
+    With `force` one of this user is replaced, whole or damaged; another user's never is.
+    """
     if not (folder / RECORD).exists():
         return False
-    finished = read_trained(folder, user_id=user.id).record
+    try:
+        finished = read_trained(folder).record
+    except InputError as error:
+        if force:
+            return False
+        raise InputError(f"{error} (--force replaces what is there)") from None
+    if finished.user_id != user.id:
+        raise InputError(
+            f"{folder} holds the simulator of {finished.user_id!r}, which training {user.id!r} "
+            "would replace; give each user a path of their own, or remove that folder"
+        )
+    if force:
+        return False
     if finished.settings.get(INPUTS) != inputs:
         raise InputError(
             f"{folder} holds an adapter that was trained with other settings, sessions or prompts; "

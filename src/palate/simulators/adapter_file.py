@@ -136,7 +136,7 @@ def _tensors(path: Path) -> dict[str, Matrix]:
         return {n: _tensor(body, told) for n, told in header.items() if n != "__metadata__"}
     except OSError as error:
         raise InputError(f"the adapter's {path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
             f"the adapter's {path} is no whole safetensors file; copy or train it again"
         ) from None

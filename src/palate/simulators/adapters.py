@@ -7,8 +7,9 @@ person's place, so each is refused by name (paper 3.1).
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def _with(base: Base, folders: Mapping[str, Path]) -> PeftModel:
     model: PeftModel | None = None
     for name, file in files.items():
         where = {"adapter_name": name, "torch_device": str(base.device)}
-        with quiet(), warnings.catch_warnings():
+        with quiet(), warnings.catch_warnings(), _told(base, file):
             # Missing keys: counted below, and refused.
             warnings.filterwarnings("ignore", message="Found missing adapter keys")
             if model is None:
@@ -107,6 +108,21 @@ def _with(base: Base, folders: Mapping[str, Path]) -> PeftModel:
         _check_loaded(model, name, file)
     assert model is not None  # there is at least one folder
     return model.requires_grad_(False)
+
+
+@contextlib.contextmanager
+def _told(base: Base, file: AdapterFile) -> Iterator[None]:
+    """What PEFT or torch say of a config that does not go with its weights, as one sentence."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300] or type(error).__name__
+        raise InputError(
+            f"the adapter {file.folder} cannot be put on {base.record.name}: {said}; give the "
+            "folder as training wrote it"
+        ) from error
 
 
 def _check_fits(base: Base, file: AdapterFile) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palate.disk import disk, write_atomically
+from palate.errors import InputError
+from palate.simulators.adapter_file import read_adapter
 from palate.simulators.base_model import Base
 from palate.simulators.checkpoints import Checkpoints
 from palate.simulators.gguf_adapter import write_gguf_adapter
@@ -41,6 +43,7 @@ def finish(
         draft: the record, but for its files, its hash and the reason for no llama.cpp adapter.
 
     Raises:
+        InputError: the adapter holds values that are no numbers, or has no effect.
         StoreError: the disk refuses; the same command takes it up again.
     """
     with disk(folder):
@@ -49,6 +52,7 @@ def finish(
             shutil.rmtree(made)
         made.mkdir(parents=True)
         save_adapter(model, made / PEFT_FOLDER, base=base)
+        _check_saved(made / PEFT_FOLDER, checkpoints)
         why_not = write_gguf_adapter(made / PEFT_FOLDER, base, made / GGUF_ADAPTER)
         template = base.tokenizer.get_chat_template()
         (made / CHAT_TEMPLATE).write_bytes(template.encode())
@@ -59,6 +63,15 @@ def finish(
         _replace(made, folder, record)
         shutil.rmtree(checkpoints.folder)
     return record
+
+
+def _check_saved(peft: Path, checkpoints: Checkpoints) -> None:
+    """Whatever the architecture, an adapter of no numbers or no effect is not finished."""
+    try:
+        read_adapter(peft)
+    except InputError:
+        checkpoints.clear()  # it leads here again
+        raise
 
 
 def _replace(made: Path, folder: Path, record: TrainedRecord) -> None:

@@ -178,10 +178,9 @@ def _check_file(folder: Path, name: str, sha256: str) -> None:
         raise InputError(f"{folder / RECORD} names a file outside its folder: {name!r}")
     try:
         found = file_sha256(folder / name)
-    except OSError as error:
-        raise InputError(
-            f"{folder / name} cannot be read ({error.strerror}); train again"
-        ) from None
+    except (OSError, ValueError) as error:  # the latter for a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{folder / name} cannot be read ({why}); train again") from None
     if found != sha256:
         raise InputError(f"{folder / name} was changed after training; train it again")
 

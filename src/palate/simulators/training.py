@@ -158,10 +158,13 @@ class Training:
                 f"the loss of step {number + 1} is exactly 0, so nothing is left to learn from: "
                 "look into the training sessions, and at their user messages first"
             )
-        raise InputError(
-            f"the {'loss' if not math.isfinite(loss) else 'gradient'} of step {number + 1} is not "
-            f"a number: train again with a lower --learning-rate (it was {self.rate:g}) or with "
-            "--precision float32; no adapter was saved"
+        what = "loss" if not math.isfinite(loss) else "gradient"
+        raise self._no_number(f"{what} of step {number + 1}")
+
+    def _no_number(self, what: str) -> InputError:
+        return InputError(
+            f"the {what} is not a number: train again with a lower --learning-rate (it was "
+            f"{self.rate:g}) or with --precision float32; no adapter was saved"
         )
 
     def _rate_at(self, step: int) -> float:
@@ -172,6 +175,9 @@ class Training:
     def _evaluate(self) -> float:
         found = nll(self._scorer, self._data.validation, batch_tokens=self._settings.batch_tokens)
         value = pooled(found)
+        if not math.isfinite(value):  # as the first value it would be the best to the end
+            self._checkpoints.clear()
+            raise self._no_number(f"held-out loss after step {self._progress.step}")
         best = self._progress.validation_best
         if self._progress.step == 0:
             # Not a choice for the best: an adapter that does nothing is no one's simulator.

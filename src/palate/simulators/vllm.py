@@ -49,6 +49,12 @@ def serve_command(
     """
     some, *others = _alike(adapters)
     base = served_base(some.record.base)
+    if base.startswith("-") or some.record.base.revision.startswith("-"):
+        # A record may come from anywhere; an option of vLLM's can load code.
+        raise InputError(
+            f"the base {_named(some.record.base)} of the adapters reads as an option; train them "
+            "on a base with another name"
+        )
     names = served_names(tuple(adapters), base)
     modules = [
         # As JSON: "name=path" breaks where a path holds an equals sign, and tells no parent.

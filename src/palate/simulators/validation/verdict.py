@@ -54,11 +54,10 @@ def _level(result: ConditionResult, findings: list[Finding]) -> tuple[Level, str
     """The level, and why nothing better can be said; "" where the findings say it."""
     if result.spoken is None:
         return "cannot be told", result.absent.get("verdict", "It could not be asked.")
-    contexts = result.spoken.contexts
-    if contexts < LEAST_CONTEXTS:
-        return "cannot be told", (
-            f"Held-out contexts: {contexts}; at least {LEAST_CONTEXTS} are needed."
-        )
+    answered = result.spoken.contexts - result.spoken.failed
+    if answered < LEAST_CONTEXTS:
+        which = "Held-out contexts with an answer" if result.spoken.failed else "Held-out contexts"
+        return "cannot be told", f"{which}: {answered}; at least {LEAST_CONTEXTS} are needed."
     signs = {finding.sign for finding in findings}
     if "unusable" in signs:
         return "unusable", ""

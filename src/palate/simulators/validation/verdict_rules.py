@@ -2,7 +2,8 @@
 
 A rule speaks where its measure is there. A judge that cannot be believed does not count: the
 embedded model, one whose choices turn with the order, one that does not tell the person from
-another. An interval decides, not the number in it: what could be chance condemns nobody.
+another. An interval decides, not the number in it: what could be chance condemns nobody. Nor does
+it speak for anybody: a number that is bad, in an interval wide enough to hold a good one, is a note.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ class Finding(NamedTuple):
 
 def _spoken(result: ConditionResult) -> Iterator[Finding]:
     spoken = result.spoken
-    if spoken is None or not spoken.contexts:
+    if spoken is None:
         return
-    silent = spoken.silent / spoken.contexts
+    answered = spoken.contexts - spoken.failed
+    silent = spoken.silent / answered if answered else 0.0
     if silent > OFTEN_SILENT:
         sign: Sign = "unusable" if silent > MOSTLY_SILENT else "weak"
         yield Finding(sign, f"It said nothing at {silent:.0%} of the contexts.")
@@ -118,6 +120,8 @@ def _two_sample(result: ConditionResult) -> Iterator[Finding]:
         yield Finding("note", f"A classifier's success has no interval {told}.")
     elif auc.low > EASY_AUC:
         yield Finding("weak", f"A classifier tells its messages from the person's easily {told}.")
+    elif auc.value > EASY_AUC:
+        yield Finding("note", f"Too few messages to say how a classifier does {told}.")
     elif auc.low <= 0.5:
         yield Finding(
             "good", f"A classifier cannot tell its messages from the person's {told}.", "two_sample"
@@ -149,6 +153,8 @@ def _fooling(result: ConditionResult) -> Iterator[Finding]:
         yield Finding(
             "weak", f"The judge takes it for more human than the person: a caricature {told}."
         )
+    elif abs(rate.value - 0.5) >= FAR_FROM_HALF:
+        yield Finding("note", f"Too few pairs to say how often the judge is fooled {told}.")
     else:
         yield Finding(
             "good", f"The judge does not reliably find the human message {told}.", "fooling"
