@@ -28,6 +28,7 @@ from palate.roleplay import Step, Table, end_of, play
 from palate.seats import OpensModels, Seats
 from palate.store import Json, RunFolder
 from palate.types import Cell, Trajectory, TrajectoryEnd
+from palate.workers import work_through
 
 # An endpoint that is down fails every cell alike: stop and say so instead of trying them all.
 STOP_AFTER_FAILURES_IN_A_ROW = 10
@@ -153,13 +154,7 @@ class _Runner:
 
     async def work(self, cells: Sequence[Cell], width: int) -> None:
         """Keep `width` cells under way: one call each while they play, several while judged."""
-        queue = iter(cells)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(width, len(cells))):
-                    group.create_task(self._worker(queue))
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        await work_through(cells, width, self._worker)
 
     async def _worker(self, queue: Iterator[Cell]) -> None:
         for cell in queue:

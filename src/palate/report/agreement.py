@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from palate.disk import write_atomically
-from palate.errors import StoreError
 from palate.report.agreement_terminal import CEILING_NAME, panel_lines, ranked, unscored_lines
 from palate.report.policy import inline, policy
 from palate.report.templating import environment
+from palate.report.writing import write_page
 from palate.studies.agreement_results import CHANCE, Agreement
 from palate.studies.held_out_results import HeldOutAgreement
 
@@ -45,11 +44,4 @@ def write_agreement_page(found: Agreement, path: Path, *, title: str) -> Path:
             style=style.text,
         )
     )
-    try:
-        write_atomically(path, page)
-    except OSError as error:
-        raise StoreError(
-            f"the page {path} cannot be written: {error.strerror}; free the disk or name another "
-            "file, and run the command again"
-        ) from error
-    return path
+    return write_page(path, page)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from palate.disk import write_atomically
-from palate.errors import StoreError
 from palate.histories.figures import MAX_ENTROPY, Figures
 from palate.histories.findings import Finding, counted
 from palate.report import history_charts as charts
 from palate.report.policy import inline, policy
 from palate.report.templating import environment
+from palate.report.writing import write_page
 
 MAX_CARDS = 40  # rows of a table; further cards are in the figures as JSON
 
@@ -59,15 +58,7 @@ def write_history_page(histories: Sequence[UserHistory], path: Path, *, title: s
             style=style.text,
         )
     )
-    try:
-        # A lone surrogate is no text in HTML; the reader sees its number.
-        write_atomically(path, page.encode("utf-8", "backslashreplace").decode())
-    except OSError as error:
-        raise StoreError(
-            f"the page {path} cannot be written: {error.strerror}; free the disk or name another "
-            "file, and run the command again"
-        ) from error
-    return path
+    return write_page(path, page)
 
 
 def _lead(histories: Sequence[UserHistory]) -> str:

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from palate.disk import write_atomically
-from palate.errors import StoreError
 from palate.report.policy import inline, policy
 from palate.report.safe import terminal_safe
 from palate.report.templating import NOT_MEASURED, environment
+from palate.report.writing import write_page
 from palate.studies.judge_check import CHANGES, Kind
 from palate.studies.judge_moves import JudgeCheck, Move
 
@@ -146,14 +145,7 @@ def write_judge_page(found: JudgeCheck, path: Path, *, title: str) -> Path:
             style=style.text,
         )
     )
-    try:
-        write_atomically(path, page.encode("utf-8", "backslashreplace").decode())
-    except OSError as error:
-        raise StoreError(
-            f"the page {path} cannot be written: {error.strerror}; free the disk, and give the "
-            "command again"
-        ) from error
-    return path
+    return write_page(path, page)
 
 
 def gate_lines(passed_by: Sequence[Move], most: float) -> Iterator[str]:

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from palate.disk import write_atomically
-from palate.errors import StoreError
 from palate.report import validation_charts as charts
 from palate.report.policy import inline, policy
 from palate.report.templating import environment
@@ -22,6 +20,7 @@ from palate.report.validation_rows import (
     rows,
     shown,
 )
+from palate.report.writing import write_page
 from palate.simulators.validation import verdict_rules as rules
 from palate.simulators.validation.fooling import LENGTH_RULE
 from palate.simulators.validation.measures import Attribution
@@ -104,15 +103,7 @@ def write_validation_page(
             style=style.text,
         )
     )
-    try:
-        # A lone surrogate is no text in HTML; the reader sees its number.
-        write_atomically(path, page.encode("utf-8", "backslashreplace").decode())
-    except OSError as error:
-        raise StoreError(
-            f"the page {path} cannot be written: {error.strerror}; free the disk, and give the "
-            "command again"
-        ) from error
-    return path
+    return write_page(path, page)
 
 
 def _lead(found: Validation) -> str:

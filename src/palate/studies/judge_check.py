@@ -11,7 +11,6 @@ again. Measures of what came of it are in `judge_moves`.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +29,7 @@ from palate.models.client import Purpose
 from palate.studies.excerpts import reply_of
 from palate.studies.judge_items import CheckItem
 from palate.types import MAX_SCORE, Record, ScoreKind, Usage, digest
+from palate.workers import work_through
 
 Kind = Literal["first", "again", "reversed", "padded", "injected"]
 TurnTrack = Literal["personal", "generic"]
@@ -187,13 +187,7 @@ async def check(
         StoreError: the journal cannot be written; what was answered is kept.
     """
     asker = _Asker(judge, journal, tick)
-    queue = iter(wanted)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(width, len(wanted))):
-                group.create_task(asker.work(queue))
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    await work_through(wanted, width, asker.work)
     asker.checks.left = len(wanted) - len(asker.checks.found)
     return asker.checks
 

@@ -7,7 +7,6 @@ no verdict and no score.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from palate.simulators.validation.answers import Answers
 from palate.studies.conditions import Condition, overall, question
 from palate.studies.held_out import HeldOutReply, Rater
 from palate.types import Record, ScoreKind, Usage, digest
+from palate.workers import work_through
 
 STOP_AFTER_FAILURES_IN_A_ROW = 10  # an endpoint that is down fails every call alike
 
@@ -111,13 +111,7 @@ async def judge_held_out(
         StoreError: the journal cannot be written; what was answered is kept.
     """
     asking = _Asking(journal, confidence, tick)
-    queue = iter(wanted)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(width, len(wanted))):
-                group.create_task(asking.work(queue))
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    await work_through(wanted, width, asking.work)
     asking.judged.left = len(wanted) - len(asking.judged.verdicts)
     return asking.judged
 
