@@ -150,6 +150,15 @@ def test_the_page_is_written_and_never_over_an_input(files, tmp_path, capsys):
         show_agreement(*files, settings(out=files[0] / "x.html"))
 
 
+def test_a_folder_in_the_place_of_the_page_is_refused_before_anything_is_printed(files):
+    labels, scores = files
+    result = palate(
+        *("study", "agreement", "--labels", labels, "--scores", scores, "--out", labels.parent)
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "which is a folder; name the HTML file to write" in result.stderr
+
+
 def test_names_cannot_steer_the_terminal(tmp_path, capsys):
     labels, scores = tmp_path / "labels.csv", tmp_path / "scores.csv"
     name = "\x1b[31mred\x1b]0;OWNED\x07 [bold]"

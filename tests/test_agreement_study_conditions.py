@@ -180,6 +180,12 @@ async def test_an_abstention_is_unscored_and_not_asked_again(yes):
     assert (answer.confidence, answer.attempts) == (None, 1)
 
 
+async def test_an_abstention_is_found_in_a_wrapper():
+    said = '{"verdict": {"scores": {"satisfaction": 4}, "abstain": true}}'
+    answer = await put(asked("personal", confidence=True), said)
+    assert answer.verdict.unscored == "abstained"
+
+
 async def test_nobody_abstains_who_was_not_asked():
     answer = await put(asked("personal"), '{"satisfaction": 4, "abstain": true}')
     assert (answer.verdict.overall, answer.confidence) == (4, None)

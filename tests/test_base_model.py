@@ -407,7 +407,7 @@ def test_a_config_that_does_not_go_with_its_weights_is_a_sentence(folder, tmp_pa
     config = place / "adapter_config.json"
     said = json.loads(config.read_text("utf-8"))
     config.write_text(json.dumps({**said, **changes}), "utf-8")
-    with pytest.raises(InputError, match="cannot be put on .*; give the folder as training wrote"):
+    with pytest.raises(InputError, match=r"cannot be put on .*; give the folder as training"):
         with_adapter(base, place)
 
 

@@ -117,6 +117,41 @@ async def test_what_a_service_does_to_lines_is_counted_and_never_an_answer(tmp_p
     )
 
 
+@pytest.mark.parametrize("depth", [300, 1000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"custom_id":"ID","response":{"status_code":200,"body":DEEP},"error":null}',
+        '{"custom_id":"ID","response":{"status_code":400,"body":DEEP},"error":null}',
+        '{"custom_id":"ID","response":{"status_code":DEEP,"body":{}},"error":null}',
+        '{"custom_id":"ID","response":null,"error":DEEP}',
+    ],
+)
+async def test_one_line_nested_too_deeply_spoils_no_other(tmp_path, line, depth):
+    await asked(tmp_path, request("a"), request("b"))
+    a, b = (one["custom_id"] for one in requests_in(tmp_path))
+    deep = '{"a":' * depth + "1" + "}" * depth
+    spoilt = line.replace("DEEP", deep).replace("ID", a).encode() + b"\n"
+    (tmp_path / "out.jsonl").write_bytes(spoilt + response(b, said("B")))
+    found, models = await asked(tmp_path, request("a"), request("b"))
+    assert [one and one.text for one in found] == [None, "B"]
+    assert models.pending == 1
+    assert models.remarks()
+
+
+@pytest.mark.parametrize("error", [" ", "\u0007", {"message": " "}])
+async def test_an_error_without_a_word_is_no_answer(tmp_path, error):
+    await asked(tmp_path, request())
+    [line] = requests_in(tmp_path)
+    (tmp_path / "out.jsonl").write_bytes(response(line["custom_id"], said("no"), error=error))
+    found, models = await asked(tmp_path, request())
+    assert found == [None]
+    assert models.remarks() == (
+        "requests that came back without an answer, to be asked again: 1: an error without a word "
+        "(1)",
+    )
+
+
 async def test_an_answer_after_a_failure_or_after_a_useless_one_counts(tmp_path):
     await asked(tmp_path, request("a"), request("b"))
     a, b = (line["custom_id"] for line in requests_in(tmp_path))

@@ -51,6 +51,12 @@ def test_two_points_apart_come_before_one_and_then_the_nearest():
     assert cited(pairs) == [("s#4", "s#6"), ("s#2", "s#8")]
 
 
+def test_a_clear_pair_comes_before_a_nearer_one_that_is_one_point_apart():
+    """Ratings 3 2 1: 3-1 is two points apart, though 3-2 and 2-1 are nearer."""
+    pairs = pairs_within(rated_replies([session("s", 3, 2, 1)]), uses=1)
+    assert cited(pairs) == [("s#2", "s#6")]
+
+
 def test_a_reply_stands_in_one_contrast_and_equal_ratings_make_none():
     assert cited(pairs_within(rated_replies([session("s", 3, 3, 4)]), uses=1)) == [("s#6", "s#4")]
     assert pairs_within(rated_replies([session("s", 3, 3, 3)]), uses=1) == []

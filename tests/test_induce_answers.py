@@ -5,17 +5,21 @@ from collections import Counter
 
 import pytest
 
-from palate.rubrics.asking import UnreadableError
+from palate.models.client import Sampling
+from palate.rubrics.asking import Asker, UnreadableError
 from palate.rubrics.checking import Evidence
+from palate.rubrics.choosing import best, entries
 from palate.rubrics.citations import Citations
-from palate.rubrics.merging import read_groups
+from palate.rubrics.merging import merged, read_groups
 from palate.rubrics.proposing import read_proposal
 from palate.rubrics.rated import rated_replies
 from palate.rubrics.revising import read_revision
 from palate.rubrics.rules import Rule, Separation
-from palate.rubrics.testing_rules import outcome_of, read_choices
+from palate.rubrics.showing import Room
+from palate.rubrics.testing_rules import outcome_of, read_choices, separation, tested, trials
 from palate.rubrics.wording import read_wording
 from test_contrasts import session
+from worlds import Answering
 
 NAMES = Citations(["s"])
 RULE = {"rule": "Names one exact thing", "evidence": ["s#2"]}
@@ -139,6 +143,24 @@ def test_a_neutral_reaction_is_kept_where_it_does_not_separate():
     assert outcome_of(neutral, Separation(asked=10, right=5, wrong=1)) == "does not separate"
 
 
+@pytest.mark.parametrize(("direction", "right"), [(1, 0), (0, 0), (-1, 1)])
+async def test_a_sign_of_displeasure_should_fit_what_follows_the_lower_rated_reply(
+    direction, right
+):
+    """The model always names the message after the reply rated 1, which is "s ends"."""
+    given = trials(rated_replies([session("s", 5, 1)]), most=1, seed=0)
+    rule = Rule("reaction", "Ends it", ("s#5",), "Has had enough", direction)
+
+    def the_last(request):
+        _, _, second = request.messages[1].text.partition("s ends")
+        return json.dumps({"1": "A" if "s asks 1" in second else "B"})
+
+    model = Answering(the_last)
+    asker = Asker("ada", "en", model, Sampling(temperature=0.0, max_tokens=100))
+    found = await tested([rule], given, asker, Room(100, 100), rules_a_call=10)
+    assert separation(found[rule.key]) == Separation(asked=1, right=right, wrong=1 - right)
+
+
 CHOICES = {
     '{"1": "A", "2": "neither"}': {1: "A", 2: "neither"},
     '```\n{"choices": {"rule 1": "b", "Rule 2": "Both"}}\n```': {1: "B", 2: "both"},
@@ -168,6 +190,36 @@ def test_groups_hold_known_rules_once():
     assert read_groups('{"result": {"same": [["rule 2", "rule 4"]]}}', 5) == [[2, 4]]
     with pytest.raises(UnreadableError):
         read_groups('{"different": []}', 5)
+
+
+async def test_what_pleases_and_what_displeases_is_never_made_one_rule():
+    """The model calls all three the same: the pleased ones are one, the displeased one stays."""
+    pleased = Rule("reaction", "Answers at length", ("s#3",), "Wants more", 1)
+    again = Rule("reaction", "Writes long answers", ("s#7",), "Wants more", 1)
+    displeased = Rule("reaction", "Answers at some length", ("s#5",), "Explains itself", -1)
+    model = Answering(lambda request: '{"same": [[1, 2, 3]]}')
+    asker = Asker("ada", "en", model, Sampling(temperature=0.0, max_tokens=100))
+    kept = await merged([pleased, displeased, again], asker, lambda r: (r is pleased,))
+    assert kept == [pleased._replace(evidence=("s#3", "s#7")), displeased]
+
+
+def test_a_rule_weighs_major_from_a_separation_of_three_tenths_on():
+    """3 of 10 right is 0.3, 29 of 100 is 0.29."""
+    strong, weak = Rule("reward", "strong", ("s#2",)), Rule("reward", "weak", ("s#2",))
+    found = {
+        strong.key: Separation(asked=10, right=3),
+        weak.key: Separation(asked=100, right=29),
+    }
+    weights = [(one.id, one.rule, one.weight) for one in entries([strong, weak], "reward", found)]
+    assert weights == [("r1", "strong", "major"), ("r2", "weak", "minor")]
+
+
+def test_of_each_kind_the_best_separating_rules_stay_and_no_more_than_a_few():
+    rules = [Rule("penalty", f"rule {right}", ("s#4",)) for right in range(4, 10)]
+    found = {
+        rule.key: Separation(asked=10, right=right) for right, rule in enumerate(rules, start=4)
+    }
+    assert [rule.text for rule in best(rules, found)] == [f"rule {n}" for n in (9, 8, 7, 6, 5)]
 
 
 def test_a_revision_is_a_new_rule_or_none():

@@ -320,6 +320,12 @@ def test_by_calls_and_by_batch_files_a_check_finds_the_same(tmp_path):
     assert called["revisions"] == ["pure-1"]
 
 
+def test_a_gate_that_is_no_number_is_refused_and_not_passed(tmp_path):
+    result = palate("judge", "check", tmp_path, "--gate", "nan")
+    assert result.returncode == 2
+    assert "nan is not a number" in result.stderr
+
+
 def test_a_study_without_histories_is_told_what_to_do(tmp_path):
     write_study(tmp_path, users=("u1",), cards=("k1",), candidates=("A",))
     (tmp_path / "replies.json").write_text("[]", "utf-8")

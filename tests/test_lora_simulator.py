@@ -194,7 +194,7 @@ def test_a_record_that_names_no_file_of_its_folder_is_a_sentence(tmp_path, name)
     record = record.model_copy(update={"files": {**record.files, name: "aa"}})
     record = record.model_copy(update={"sha256": record.content_sha256()})
     (tmp_path / "simulator.json").write_text(record.model_dump_json(by_alias=True), "utf-8")
-    with pytest.raises(InputError, match="outside its folder|cannot be read"):
+    with pytest.raises(InputError, match=r"outside its folder|cannot be read"):
         read_trained(tmp_path, user_id="ada")
 
 

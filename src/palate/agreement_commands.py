@@ -30,12 +30,15 @@ def show_agreement(labels: Path, scores: Path, settings: Settings) -> None:
     """Print the agreement of scores with labels; draw it into the HTML file `settings.out`.
 
     Raises:
-        InputError: a file cannot be read or a line is wrong, or `out` is one of the two files.
+        InputError: a file cannot be read or a line is wrong, or `out` is one of the two
+            files or a folder.
         StoreError: the page cannot be written.
     """
     out = settings.out
     if out is not None and out.resolve() in (labels.resolve(), scores.resolve()):
         raise InputError(f"--out is {out}, which the page would overwrite; name another file")
+    if out is not None and out.is_dir():
+        raise InputError(f"--out is {out}, which is a folder; name the HTML file to write")
     found = agreement(
         read_labels(labels),
         read_condition_scores(scores),

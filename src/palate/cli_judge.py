@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
+
+
+def _is_a_number(
+    context: click.Context, parameter: click.Parameter, value: float | None
+) -> float | None:
+    """A gate of "nan", which no range refuses, would let every judge pass."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number.", context, parameter)
+    return value
 
 
 @click.group(name="judge")
@@ -26,6 +36,7 @@ def judge_group() -> None:
 @click.option(
     "--gate",
     type=click.FloatRange(min=0, max=4),
+    callback=_is_a_number,
     metavar="MAX_MOVE",
     help="Exit with 1 if any score moves further on average, in points of 1..5.",
 )

@@ -99,8 +99,9 @@ def induce_rubric(
         induced = _induced(plan, journal, forecast, console)
     _write(plan, induced)
     print_induction(induced.record, Console())
-    click.echo(f"{plan.target}: frozen as {induced.rubric.sha256[:12]}; read it with")
-    click.echo(f"  palate rubric show {plan.target}")
+    target = terminal_safe(str(plan.target))
+    click.echo(f"{target}: frozen as {induced.rubric.sha256[:12]}; read it with")
+    click.echo(f"  palate rubric show {target}")
 
 
 def _planned(
@@ -171,7 +172,8 @@ def say_remarks(models: BatchFolder) -> None:
 def _write(plan: _Plan, induced: Induced) -> None:
     """The record first and the rubric last; then the journal has done its work."""
     for kept in _kept_aside(plan.target):
-        click.echo(f"The rubric that was there was not made by a model; it is kept as {kept}")
+        place = terminal_safe(str(kept))
+        click.echo(f"The rubric that was there was not made by a model; it is kept as {place}")
     with disk(plan.target):
         write_atomically(plan.record, induced.record.model_dump_json(indent=1) + "\n")
         write_atomically(plan.target, as_json(induced.rubric))

@@ -133,11 +133,15 @@ class Responses:
             self.torn += not line.endswith(b"\n")
             self.damaged += line.endswith(b"\n")
             return ""
-        why = _failure(fields)
-        if why:
-            self.failed[custom_id] = why
-        else:
-            self._add(custom_id, fields, place)
+        try:
+            why = _failure(fields)
+            if why:
+                self.failed[custom_id] = why
+            else:
+                self._add(custom_id, fields, place)
+        except (orjson.JSONEncodeError, RecursionError):  # nested deeper than anything we write
+            self.damaged += 1
+            return ""
         return "response"
 
     def _add(self, custom_id: str, fields: dict[str, object], place: _Place) -> None:
@@ -204,4 +208,5 @@ def _failure(fields: dict[str, object]) -> str:
 
 def _short(status: str, said: object) -> str:
     words = said_in(orjson.dumps(said)) if said else ""
-    return one_line(": ".join(part for part in (status, words) if part), limit=_MOST_REASON)
+    reason = one_line(": ".join(part for part in (status, words) if part), limit=_MOST_REASON)
+    return reason or "an error without a word"  # never "", which would make it an answer

@@ -82,7 +82,10 @@ def said_in(content: bytes) -> str:
                 break
         if isinstance(value, str) and isinstance(code, str) and code not in value:
             return f"{value} [{code}]"
-    return value if isinstance(value, str) else str(value)
+    try:
+        return value if isinstance(value, str) else str(value)
+    except RecursionError:  # nested about a thousand deep
+        return ""
 
 
 def wait_s(headers: Mapping[str, str], *, now: float) -> float | None:

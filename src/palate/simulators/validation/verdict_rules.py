@@ -3,7 +3,7 @@
 A rule speaks where its measure is there. A judge that cannot be believed does not count: the
 embedded model, one whose choices turn with the order, one that does not tell the person from
 another. An interval decides, not the number in it: what could be chance condemns nobody. Nor does
-it speak for anybody: a number that is bad, in an interval wide enough to hold a good one, is a note.
+it speak for anybody: a bad number in an interval that is wide enough to hold a good one is a note.
 """
 
 from __future__ import annotations
@@ -112,15 +112,15 @@ def own_against_others(
 
 def _two_sample(result: ConditionResult) -> Iterator[Finding]:
     measured = result.two_sample
-    if measured is None or measured.auc.value is None:
+    if measured is None or (value := measured.auc.value) is None:
         return
     auc = measured.auc
-    told = f"(AUC {auc.value:.2f}{_interval(auc)})"
+    told = f"(AUC {value:.2f}{_interval(auc)})"
     if auc.low is None:
         yield Finding("note", f"A classifier's success has no interval {told}.")
     elif auc.low > EASY_AUC:
         yield Finding("weak", f"A classifier tells its messages from the person's easily {told}.")
-    elif auc.value > EASY_AUC:
+    elif value > EASY_AUC:
         yield Finding("note", f"Too few messages to say how a classifier does {told}.")
     elif auc.low <= 0.5:
         yield Finding(
@@ -134,14 +134,14 @@ def _two_sample(result: ConditionResult) -> Iterator[Finding]:
 
 def _fooling(result: ConditionResult) -> Iterator[Finding]:
     measured = result.fooling
-    if measured is None or measured.rate.value is None:
+    if measured is None or (value := measured.rate.value) is None:
         return
     why_not = _not_believed(measured)
     if why_not:
         yield Finding("note", why_not)
         return
     rate = measured.rate
-    told = f"(fooling rate {rate.value:.2f}{_interval(rate)})"
+    told = f"(fooling rate {value:.2f}{_interval(rate)})"
     low, high = rate.low, rate.high
     if low is None or high is None:
         yield Finding("note", f"The judge's answers have no interval {told}.")
@@ -153,7 +153,7 @@ def _fooling(result: ConditionResult) -> Iterator[Finding]:
         yield Finding(
             "weak", f"The judge takes it for more human than the person: a caricature {told}."
         )
-    elif abs(rate.value - 0.5) >= FAR_FROM_HALF:
+    elif abs(value - 0.5) >= FAR_FROM_HALF:
         yield Finding("note", f"Too few pairs to say how often the judge is fooled {told}.")
     else:
         yield Finding(
