@@ -30,6 +30,7 @@ PEOPLE = 4
 SEED = 7
 TRAINING_TOKENS = 75_000
 EPOCHS = 2
+LIKELIHOOD_TOKENS = 6_000  # of held-out sessions, read under every condition and adapter
 PROFILE_TOKENS = 6_000  # by estimate; the embedded model is a slow writer
 
 STUDY = """\
@@ -132,14 +133,13 @@ def learn(folder, user):
 def main():
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--contexts", type=int, default=40, help="a person, to speak at")
+    parser.add_argument("--contexts", type=int, default=24, help="a person, to speak at")
     options = parser.parse_args()
     users = write_study(options.folder)
     for user in users:
         learn(options.folder, user)
-    seconds = palate(
-        "simulator", "validate", options.folder, "--no-judge", "--contexts", options.contexts
-    )
+    measured = ("--contexts", options.contexts, "--likelihood-tokens", LIKELIHOOD_TOKENS)
+    seconds = palate("simulator", "validate", options.folder, "--no-judge", *measured)
     print(f"measures in {seconds:.0f} s")
 
 

@@ -154,6 +154,20 @@ async def test_no_rating_of_a_held_out_reply_reaches_a_judge(tmp_path):
     assert not any("message: 5" in m.text for r in judge.requests for m in r.messages)
 
 
+async def test_a_reply_without_a_reaction_is_unscored_where_it_would_be_shown(study, tmp_path):
+    given = options(conditions_named("personal,personal-no-reaction"), users=("u1",), limit=4)
+    [rater] = raters_of(study, given)
+    silent = tuple(reply._replace(has_reaction=False) for reply in rater.replies)
+    judge = LexicalJudge()
+    found, _ = await judged((dataclasses.replace(rater, replies=silent),), given, tmp_path, judge)
+    assert {(one.condition, one.unscored) for one in found.verdicts} == {
+        ("personal", "no reaction"),
+        ("personal-no-reaction", None),
+    }
+    assert {one.score for one in found.verdicts if one.condition == "personal"} == {None}
+    assert len(judge.requests) == len(silent) == 4
+
+
 async def test_what_was_answered_is_not_asked_again(study, tmp_path):
     given = options(conditions_named("personal,baseline"))
     raters = raters_of(study, given)

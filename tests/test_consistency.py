@@ -145,6 +145,13 @@ def test_the_control_is_anothers_message_from_the_nearest_turn():
     assert controls(here, {}, seed=1) == {}
 
 
+def test_anothers_farewell_is_no_control():
+    """Where a person stayed, a goodbye would give the other away whoever wrote it."""
+    bye = context("o1", 1, "bye then")._replace(left=True)
+    others = {"u2": [bye, context("o2", 6, "on we go")]}
+    assert controls([context("s1", 1)], others, seed=1) == {("s1", 1): "on we go"}
+
+
 def test_scores_are_means_and_the_lead_over_the_control_is_paired():
     """Own (80, 60, 40) against control (30, 20, unreadable): the pairs differ by 50 and 40."""
     found = told(scored(80, 60, 40), scored(90, 90, 90), scored(30, 20, None))
@@ -158,6 +165,12 @@ def test_scores_are_means_and_the_lead_over_the_control_is_paired():
 
 def test_a_judge_that_scores_everybody_alike_cannot_tell_people_apart():
     found = told(scored(80, 80, 80), scored(80, 70, 90), scored(80, 90, 70))
+    assert found.tells_people_apart is False
+
+
+def test_a_lead_that_could_be_chance_tells_nobody_apart():
+    """+30 and -20: 5 on average, in an interval that holds 0."""
+    found = told(scored(80, 80), scored(90, 60), scored(60, 80))
     assert found.tells_people_apart is False
 
 

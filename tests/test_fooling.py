@@ -201,6 +201,14 @@ def test_never_fooled_has_an_interval_all_the_same():
     assert found.rate.high == pytest.approx(0.2425, abs=1e-4)
 
 
+def test_more_pairs_of_the_same_sessions_make_a_unanimous_judge_no_surer():
+    """Two pairs in each of 12 sessions: still 3.8415 / 15.8415, not 3.8415 / 27.8415."""
+    pairs = [judged(0.0, 0.0, session=f"s{n // 2}") for n in range(24)]
+    found = fooling(pairs, Judge(Listed([])), seed=1)
+    assert (found.rate.n, found.rate.sessions) == (24, 12)
+    assert found.rate.high == pytest.approx(0.2425, abs=1e-4)
+
+
 def test_nothing_readable_is_no_rate():
     found = fooling([judged(None, None)], Judge(Listed([])), seed=1)
     assert found.rate.value is None
