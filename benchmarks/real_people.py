@@ -133,7 +133,7 @@ def learn(folder, user):
 def main():
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--contexts", type=int, default=24, help="a person, to speak at")
+    parser.add_argument("--contexts", type=int, default=21, help="a person, to speak at")
     options = parser.parse_args()
     users = write_study(options.folder)
     for user in users:

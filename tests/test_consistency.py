@@ -141,7 +141,8 @@ def test_anything_else_is_no_score(answer):
 def test_the_control_is_anothers_message_from_the_nearest_turn():
     others = {"u2": [context("o1", 0, "early"), context("o2", 5, "late"), context("o3", 9, "")]}
     here = [context("s1", 1), context("s2", 7)]
-    assert controls(here, others, seed=1) == {("s1", 1): "early", ("s2", 7): "late"}
+    for seed in range(10):  # one seed could draw the nearest by chance
+        assert controls(here, others, seed=seed) == {("s1", 1): "early", ("s2", 7): "late"}
     assert controls(here, {}, seed=1) == {}
 
 
