@@ -16,7 +16,8 @@ from palate.rubrics.rated import rated_replies
 from palate.rubrics.revising import read_revision
 from palate.rubrics.rules import Rule, Separation
 from palate.rubrics.showing import Room
-from palate.rubrics.testing_rules import outcome_of, read_choices, separation, tested, trials
+from palate.rubrics.testing_rules import outcome_of, read_choices, separation, trials
+from palate.rubrics.testing_rules import tested as put_to_the_test
 from palate.rubrics.wording import read_wording
 from test_contrasts import session
 from worlds import Answering
@@ -157,7 +158,7 @@ async def test_a_sign_of_displeasure_should_fit_what_follows_the_lower_rated_rep
 
     model = Answering(the_last)
     asker = Asker("ada", "en", model, Sampling(temperature=0.0, max_tokens=100))
-    found = await tested([rule], given, asker, Room(100, 100), rules_a_call=10)
+    found = await put_to_the_test([rule], given, asker, Room(100, 100), rules_a_call=10)
     assert separation(found[rule.key]) == Separation(asked=1, right=right, wrong=1 - right)
 
 
