@@ -69,7 +69,12 @@ def encoded(form, tokens, *, per_turn):
     items = [one.item for one in once]
     again = drawn(items, encode, budget=None, seed=SEED)
     chats = [[item.session.session_id] for item in items]
-    return held_out(again, chats, seed=SEED)
+    chosen = held_out(again, chats, seed=SEED)
+    if not chosen.validation:
+        raise SystemExit(
+            "too few sessions to hold one out: give more --tokens (5 sessions or more)"
+        )
+    return chosen
 
 
 def trained(base, form, chosen, settings):

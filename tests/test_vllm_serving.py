@@ -275,9 +275,16 @@ def listening(port):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("ending", "interrupts"),
+    [
+        pytest.param(signal.SIGINT, signal.SIG_DFL, id="Ctrl-C"),
+        pytest.param(signal.SIGTERM, signal.SIG_DFL, id="a polite kill"),
+        pytest.param(signal.SIGTERM, signal.SIG_IGN, id="a polite kill in the background"),
+    ],
+)
 def test_it_waits_until_healthy_checks_the_adapters_names_them_and_stops_with_us(
-    tmp_path, path_with_vllm, port, ending
+    tmp_path, path_with_vllm, port, ending, interrupts
 ):
     study = study_of(tmp_path, "u1", "two words")
     command = [
@@ -296,6 +303,8 @@ def test_it_waits_until_healthy_checks_the_adapters_names_them_and_stops_with_us
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PATH": path_with_vllm},
+        # As a shell leaves it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),  # noqa: PLW1509
     ) as process:
         try:
             lines = lines_until(process, "two words")

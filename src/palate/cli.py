@@ -246,11 +246,19 @@ def annotate(study: Path, **options: object) -> None:
     do(study, Options.model_validate(options))
 
 
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """A polite kill is an interrupt, also where interrupts are ignored (`nohup palate … &`)."""
+    if callable(signal.getsignal(signal.SIGINT)):
+        signal.raise_signal(signal.SIGINT)
+    else:
+        raise KeyboardInterrupt
+
+
 def main() -> NoReturn:
     """Run the command line; a `PalateError` is one sentence and an exit code, no traceback."""
     make_sturdy()
     # A polite kill stops like Ctrl-C: calls in flight are given up, all that came is on disk.
-    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupted)
     try:
         palate(standalone_mode=False)
         sys.stdout.flush()
