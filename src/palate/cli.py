@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Literal, NoReturn
 
 import click
