@@ -1,7 +1,7 @@
 """The formulas of the method's section 6, on tables worked out by hand."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from palate.aggregate import aggregate
@@ -236,6 +236,7 @@ def test_the_order_of_the_rows_changes_nothing(rows):
     st.lists(st.lists(st.integers(1, 4), min_size=3, max_size=3), min_size=2, max_size=4),
     st.floats(0, 1),
 )
+@example([[1, 1, 1], [2, 4, 4], [3, 3, 4]], 0.16239290413854526)  # two best that are equal
 def test_shifting_every_score_shifts_the_indices_and_keeps_the_ranks(scores, shift):
     def table(by):
         return [

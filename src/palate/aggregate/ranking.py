@@ -44,6 +44,14 @@ def smallest_leads(differences: Floats, present: Flags) -> Floats:
     return leads
 
 
+def _first_of_the_best(leads: Floats) -> int:
+    """Equal leads differ in their last bits, which must not choose who is compared with whom."""
+    finite = np.isfinite(leads)
+    if not finite.any():
+        return 0
+    return int(np.flatnonzero(finite & (leads >= leads[finite].max() - SAME))[0])
+
+
 def standings(
     names: Sequence[str],
     differences: Floats,
@@ -59,7 +67,7 @@ def standings(
     """
     present = np.array([name not in absent for name in names], dtype=bool)
     leads = smallest_leads(differences, present)
-    best = int(np.nanargmax(leads)) if np.isfinite(leads).any() else 0
+    best = _first_of_the_best(leads)
     gaps, widths = differences[best].copy(), half_widths[best].copy()
     gaps[best] = widths[best] = 0.0
     comparable = np.isfinite(leads) & np.isfinite(gaps)
