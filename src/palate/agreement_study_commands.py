@@ -19,8 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from palate.agreement_setup import StudyOptions, forecast, open_judges, prices_of, raters_of
 from palate.config import Study, load_study
-from palate.disk import disk, write_atomically
-from palate.errors import InputError
+from palate.disk import disk, refuse_other_folder, write_atomically
 from palate.judging.asking import Judge
 from palate.models.batch import BatchFolder
 from palate.models.pool import Models
@@ -62,7 +61,7 @@ def study_agreement(path: Path, options: StudyOptions, *, plan: bool, as_json: b
     study = load_study(path, keys=options.batch is None)
     raters = raters_of(study, options)
     folder = options.out or study.folder / FOLDER
-    _refuse_other_folder(folder)
+    refuse_other_folder(folder, journal=JOURNAL, holds="agreement study")
     console = Console(stderr=True)
     if plan:
         asyncio.run(_plan(study, raters, options, folder))
@@ -77,18 +76,6 @@ def study_agreement(path: Path, options: StudyOptions, *, plan: bool, as_json: b
         return 3
     _show(found, folder, as_json=as_json)
     return _conclude(judged, console)
-
-
-def _refuse_other_folder(folder: Path) -> None:
-    """A study is begun in a new folder, or gone on with in its own; raises `InputError`."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; name another one with --out")
-    if not folder.is_dir() or (folder / JOURNAL).exists():
-        return
-    if any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise InputError(
-            f"{folder} is not empty and holds no agreement study; name a new folder with --out"
-        )
 
 
 async def _plan(

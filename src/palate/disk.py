@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from palate.errors import StoreError
+from palate.errors import InputError, StoreError
 
 
 @contextlib.contextmanager
@@ -56,3 +56,19 @@ def disk(path: Path) -> Iterator[None]:
             f"cannot write to {path}: {error.strerror or error}; make room or mend its "
             "permissions, then give the same command again"
         ) from None
+
+
+def refuse_other_folder(folder: Path, *, journal: str, holds: str) -> None:
+    """Work is begun in a new folder, or gone on with in its own, which has its `journal`.
+
+    Raises:
+        InputError: the folder has something else in it, or is none; `holds` names the work.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; name another one with --out")
+    if not folder.is_dir() or (folder / journal).exists():
+        return
+    if any(not file.name.startswith(".") for file in folder.iterdir()):
+        raise InputError(
+            f"{folder} is not empty and holds no {holds}; name a new folder with --out"
+        )

@@ -16,8 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from palate.agreement_setup import StudyOptions, open_judges, prices_of
 from palate.config import Study, load_study
-from palate.disk import disk, write_atomically
-from palate.errors import InputError
+from palate.disk import disk, refuse_other_folder, write_atomically
 from palate.judge_setup import CheckOptions, drawn_items, forecast, pair_judge
 from palate.judging.asking import Judge
 from palate.models.batch import BatchFolder
@@ -59,7 +58,7 @@ def check_judge(path: Path, options: CheckOptions, *, plan: bool, as_json: bool)
         return 0
     name = folder_name(options.judge or study.content.judge.model)
     folder = options.out or study.folder / FOLDER / name
-    _refuse_other_folder(folder)
+    refuse_other_folder(folder, journal=JOURNAL, holds="judge check")
     try:
         asked = asyncio.run(_ask(study, items, options, folder, console))
     except KeyboardInterrupt:
@@ -75,18 +74,6 @@ def check_judge(path: Path, options: CheckOptions, *, plan: bool, as_json: bool)
         print_judge_check(found, _wide())
     click.echo(f"Report: {terminal_safe(str(folder / PAGE))}", err=as_json)
     return _conclude(found, asked, options, console)
-
-
-def _refuse_other_folder(folder: Path) -> None:
-    """A check is begun in a new folder, or gone on with in its own; raises `InputError`."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; name another one with --out")
-    if not folder.is_dir() or (folder / JOURNAL).exists():
-        return
-    if any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise InputError(
-            f"{folder} is not empty and holds no judge check; name a new folder with --out"
-        )
 
 
 def _models(study: Study, options: CheckOptions) -> Models | BatchFolder:

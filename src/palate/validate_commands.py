@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from palate.adapter_probe import probe_adapters
 from palate.config import Study, load_study
-from palate.disk import disk, write_atomically
+from palate.disk import disk, refuse_other_folder, write_atomically
 from palate.errors import InputError
 from palate.models.pool import Models
 from palate.prepare import folder_name, prices, simulator_folder
@@ -49,7 +49,7 @@ def validate_simulators(path: Path, options: Options, *, plan: bool) -> int:
     if plan:
         print_forecast(asyncio.run(_planned(study, everyone, options)), Console())
         return 0
-    _refuse_other_folder(folder)
+    refuse_other_folder(folder, journal=SPOKEN, holds="validation")
     try:
         with journals_in(folder) as journals:
             asked, judge = asyncio.run(_ask(study, everyone, options, journals, console))
@@ -86,18 +86,6 @@ def _check(study: Study, everyone: Sequence[Person]) -> None:
     reasons = [c.reason for p in everyone for c in p.conditions]
     if not any(c.simulator for p in everyone for c in p.conditions):
         raise InputError(f"no condition of any user can be set up: {reasons[0]}")
-
-
-def _refuse_other_folder(folder: Path) -> None:
-    """A validation is begun in a new folder, or gone on with in its own; raises `InputError`."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; name another one with --out")
-    if not folder.is_dir() or (folder / SPOKEN).exists():
-        return
-    if any(not file.name.startswith(".") for file in folder.iterdir()):
-        raise InputError(
-            f"{folder} is not empty and holds no validation; name a new folder with --out"
-        )
 
 
 async def _planned(study: Study, everyone: Sequence[Person], options: Options) -> tuple[Asks, ...]:
