@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from palate.errors import StoreError, TransportError
+from palate.errors import ContextExceeded, StoreError, TransportError
 from palate.models.client import ChatMessage, Completion, Sampling
 from palate.simulators.validation.answers import Answers
 from palate.simulators.validation.contexts import Context
@@ -206,3 +206,36 @@ def test_two_processes_do_not_write_to_one_journal(tmp_path):
         pytest.raises(StoreError, match="in use by another process"),
     ):
         Answers(tmp_path / "a.jsonl", Utterance)
+
+
+async def test_of_a_chat_longer_than_the_models_context_the_end_is_shown(tmp_path):
+    speakers = ("character", "user") * 20
+    history = tuple(Message(speaker=who, text=f"line {n}") for n, who in enumerate(speakers))
+    long = Context("s1", 20, (*history, Message(speaker="character", text="line 40")), "hm", False)
+
+    def answer(request):
+        if len(request.messages) > 12:
+            return ContextExceeded("the conversation is longer than the model's context")
+        return request.messages[1].text
+
+    model = Answering(answer)
+    said = await spoken(tmp_path, model, [long])
+    # Three quarters are kept each time, from a message of the character's on: of 41 the last 30,
+    # whose first is the user's, so 29; then 21, 15 and 11.
+    assert [len(request.messages) - 1 for request in model.asked] == [41, 29, 21, 15, 11]
+    (utterance,) = said.utterances
+    assert (utterance.text, utterance.omitted) == ("line 30", 30)
+    assert all(request.messages[0].text == "You chat." for request in model.asked)
+    assert said.counts(1).shortened == 1
+    again = await spoken(tmp_path, Answering(lambda request: "other"), [long])
+    assert again.utterances == said.utterances
+
+
+async def test_a_message_that_alone_exceeds_the_context_is_a_failure(tmp_path):
+    def answer(request):
+        return ContextExceeded("the conversation is longer than the model's context")
+
+    said = await spoken(tmp_path, Answering(answer), [context(0)])
+    (failure,) = said.failures
+    assert "longer than the model's context" in failure.reason
+    assert said.counts(1).shortened == 0

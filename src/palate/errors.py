@@ -9,6 +9,7 @@
     └── ModelError              a model gave no usable reply (never a score)
         ├── TransportError      the call failed after its retries: the cell stays open
         ├── RequestRefused      the endpoint will never accept this request (HTTP 4xx)
+        │   └── ContextExceeded     … because it is longer than the model's context
         ├── LeftToBatch         nobody was asked yet: the request waits for a batch file
         └── ScriptError         a scripted model has no line for this call
 
@@ -61,6 +62,10 @@ class TransportError(ModelError):
 
 class RequestRefused(ModelError):
     """The endpoint answered with a status that no retry will change."""
+
+
+class ContextExceeded(RequestRefused):
+    """The request is longer than the model's context; a shorter one may be accepted."""
 
 
 class LeftToBatch(ModelError):

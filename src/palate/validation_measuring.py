@@ -244,8 +244,8 @@ def _warnings(everyone: Sequence[Person], asked: Asked, judge: Judge | None) -> 
         )
     if asked.failures:
         told.append(
-            f"{len(asked.failures)} calls did not come back and are missing here; the same command "
-            "makes them again."
+            f"{len(asked.failures)} calls did not come back and are missing here (the last: "
+            f"{asked.failures[-1]}); the same command makes them again."
         )
     return told
 

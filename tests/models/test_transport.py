@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from loopback import Loopback, answer, cut, raw, request, said
 
-from palate.errors import RequestRefused, TransportError
+from palate.errors import ContextExceeded, RequestRefused, TransportError
 from palate.models.pool import Models
 from palate.models.spec import EndpointSettings
 from palate.models.transport import Timing
@@ -169,6 +169,13 @@ async def test_what_will_never_pass_is_refused_without_a_retry(clock, status, bo
             await ask(server, clock)
         assert len(server.bodies) == 1
     assert says in str(refused.value)
+
+
+async def test_a_request_longer_than_the_context_is_an_error_of_its_own(clock):
+    said = {"error": {"message": "request (9000 tokens) exceeds the available context size"}}
+    async with Loopback([answer(said, status=400)]) as server:
+        with pytest.raises(ContextExceeded):
+            await ask(server, clock)
 
 
 async def test_a_rate_limit_that_mentions_billing_is_asked_again(clock):

@@ -31,11 +31,15 @@ _NO_MONEY = re.compile(r"insufficient[_ ](?:quota|balance|funds|credits?)", re.I
 
 
 class Fault(NamedTuple):
-    """A failed attempt; `final` where no retry will change it, `wait_s` as the endpoint asked."""
+    """A failed attempt; `final` where no retry will change it, `wait_s` as the endpoint asked.
+
+    `too_long`: the request exceeds the model's context.
+    """
 
     what: str
     wait_s: float | None = None
     final: bool = False
+    too_long: bool = False
 
 
 def of_status(
@@ -51,18 +55,19 @@ def of_status(
         return Fault(what, final=True)
     if status in _RETRIED or status >= 500:
         return Fault(what, wait_s(headers, now=now))
-    return Fault(what + _hint(status, said, key_env), final=True)
+    if status in (400, 413, 422) and _OVERFLOW.search(said):
+        told = f"{what} (the conversation is longer than the model's context)"
+        return Fault(told, final=True, too_long=True)
+    return Fault(what + _hint(status, key_env), final=True)
 
 
-def _hint(status: int, said: str, key_env: str | None) -> str:
+def _hint(status: int, key_env: str | None) -> str:
     if status in (401, 403):
         if key_env is None:
             return " (check the key: key_env of this endpoint, or the model's headers)"
         return f" (check the key in {key_env})"
     if status == 404:
         return " (check the model's name and the base URL)"
-    if status in (400, 413, 422) and _OVERFLOW.search(said):
-        return " (the conversation is longer than the model's context)"
     return ""
 
 

@@ -20,7 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from palate.errors import RequestRefused, TransportError
+from palate.errors import ContextExceeded, RequestRefused, TransportError
 from palate.models.answers import Malformed, decoded
 from palate.models.faults import Fault, of_status, one_line
 from palate.models.spec import EndpointSettings
@@ -176,7 +176,8 @@ class Endpoint:
             if not isinstance(result, Fault):
                 return Reply(result, attempt, clock() - began)
             if result.final:
-                raise RequestRefused(self._sentence(call, result.what))
+                refusal = ContextExceeded if result.too_long else RequestRefused
+                raise refusal(self._sentence(call, result.what))
             pause = self._pause(attempt, result.wait_s)
             if attempt == settings.max_attempts:
                 break

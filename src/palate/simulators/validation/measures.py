@@ -42,7 +42,8 @@ class Spoken(Record):
     """What a condition's simulator said at the contexts.
 
     `silent` answers were empty at every attempt; `failed` calls did not come back (the same command
-    asks again). Neither is compared with anything.
+    asks again). Neither is compared with anything. `shortened`: the chat was longer than the
+    model's context, and its beginning was left out.
     """
 
     contexts: int
@@ -51,6 +52,7 @@ class Spoken(Record):
     silent: int
     cut: int  # by the token limit
     failed: int = 0
+    shortened: int = 0
 
 
 class Likelihood(Record):

@@ -3,7 +3,8 @@
 The human's answer is not in the prompt: a simulator sees what the user saw before they wrote.
 Every answer is journalled before it counts, and one that is in the journal is not asked for again.
 The first answer with words counts: a run would draw one that slips anew, but what is measured here
-is the simulator, not the care that is taken of it [choice].
+is the simulator, not the care that is taken of it [choice]. Of a chat that is longer than the
+model's context it is shown the end, whole turns, as in training.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from palate.chat import read_user
-from palate.errors import ModelError
+from palate.errors import ContextExceeded, ModelError
 from palate.models.client import ChatMessage, Completion, Model, Purpose, Request, Sampling, Status
 from palate.simulators.validation.answers import Answers
 from palate.simulators.validation.contexts import Context
 from palate.simulators.validation.measures import Spoken
-from palate.types import Finish, Record, SimulatorKind, Usage, digest
+from palate.types import Finish, Message, Record, SimulatorKind, Usage, digest
 
 ATTEMPTS = 3  # at one answer, while it is empty: as in a played chat
+KEPT = 0.75  # of the messages of a chat that was too long, before it is asked about again
 
 _FINISH: dict[Status, Finish] = {"length": "length", "refused": "refused"}
 
@@ -50,7 +52,8 @@ class Voice:
 class Utterance(Record):
     """A simulator's answer at one context; `sample` counts from 0 where several are drawn.
 
-    `text` without `[QUIT]`; `left`: it was there. `question` is the digest of what was asked.
+    `text` without `[QUIT]`; `left`: it was there. `question` is the digest of what was asked;
+    `omitted` counts the first messages of the chat that were not shown, for want of room.
     """
 
     user_id: str
@@ -65,6 +68,7 @@ class Utterance(Record):
     usage: Usage
     model: str
     question: str
+    omitted: int = 0
 
     @property
     def key(self) -> str:
@@ -106,6 +110,7 @@ class Said(NamedTuple):
             silent=sum(1 for said in first if said.silent),
             cut=sum(1 for said in first if said.finish == "length"),
             failed=sum(1 for failure in self.failures if failure.sample == 0),
+            shortened=sum(1 for said in first if said.omitted),
         )
 
 
@@ -177,20 +182,45 @@ def pairs(contexts: Sequence[Context], utterances: Sequence[Utterance]) -> list[
 async def _answer(
     voice: Voice, context: Context, sample: int, answers: Answers[Utterance], seed: int
 ) -> Utterance:
-    prompt = voice.prompt(context)
-    question = _question(voice, prompt, seed)
+    question = _question(voice, voice.prompt(context), seed)
     kept = answers.get(_key(context.session_id, context.turn, sample, question))
     if kept is not None:
         return kept
+    shown = context
+    while True:
+        try:
+            completions = await _completions(voice, shown, sample, seed)
+            break
+        except ContextExceeded:
+            end = _end(shown.history)
+            if not end:
+                raise
+            shown = shown._replace(history=end)
+    utterance = _utterance(voice, context, sample, question, completions)
+    omitted = len(context.history) - len(shown.history)
+    if omitted:
+        utterance = utterance.model_copy(update={"omitted": omitted})
+    answers.append(utterance)
+    return utterance
+
+
+async def _completions(voice: Voice, context: Context, sample: int, seed: int) -> list[Completion]:
+    """What came back, the last one first to have words."""
     completions: list[Completion] = []
+    prompt = voice.prompt(context)
     for attempt in range(ATTEMPTS):
         request = _request(voice, prompt, context, sample, attempt, seed)
         completions.append(await voice.model.complete(request))
         if completions[-1].text.strip() or completions[-1].status == "refused":
             break
-    utterance = _utterance(voice, context, sample, question, completions)
-    answers.append(utterance)
-    return utterance
+    return completions
+
+
+def _end(history: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The end of a chat, whole turns, beginning with the character; empty where it has no less."""
+    start = max(1, len(history) - int(len(history) * KEPT))
+    starts = (n for n in range(start, len(history)) if history[n].speaker == "character")
+    return history[next(starts, len(history)) :]
 
 
 def _request(

@@ -50,6 +50,9 @@ def _spoken(result: ConditionResult) -> Iterator[Finding]:
         yield Finding(sign, f"It said nothing at {silent:.0%} of the contexts.")
     if spoken.failed:
         yield Finding("note", f"Calls to it that failed and are not counted: {spoken.failed}.")
+    if spoken.shortened:
+        told = f"Chats longer than its context, of which it was shown the end: {spoken.shortened}."
+        yield Finding("note", told)
 
 
 def _likelihood(result: ConditionResult) -> Iterator[Finding]:
