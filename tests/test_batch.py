@@ -63,7 +63,7 @@ async def test_a_request_is_written_as_it_would_be_sent_and_its_answer_read_the_
             "temperature": 0.0,
         },
     }
-    with pytest.raises(Stopped, match=r"left to a batch: 1, .*palate-requests-001\.jsonl"):
+    with pytest.raises(Stopped, match=r"left to a batch: 1, .*palate-requests-\w{8}-001\.jsonl"):
         models.raise_if_left()
     (tmp_path / "out.jsonl").write_bytes(response(line["custom_id"], said("Quite.", "judge-5.1")))
     [completion], models = await asked(tmp_path, request())
@@ -225,6 +225,22 @@ def test_a_round_that_breaks_off_leaves_the_files_of_the_one_before(tmp_path):
         broken_off()
     assert [path.name for path in tmp_path.iterdir()] == ["palate-requests-001.jsonl"]
     assert b"palate-1" in (tmp_path / "palate-requests-001.jsonl").read_bytes()
+
+
+async def test_stages_in_one_folder_keep_their_request_files_apart(tmp_path):
+    await asked(tmp_path, request(), scope="agreement")
+    await asked(tmp_path, request("How cold?"), scope="judge check")
+    with RequestFiles(tmp_path) as files:  # of a run, which has no stage's name
+        files.add("palate-run", b"{}", "a")
+    assert len(list(tmp_path.iterdir())) == 3
+    (left,) = (line for line in requests_in(tmp_path) if "How cold?" in str(line))
+    (tmp_path / "out.jsonl").write_bytes(response(left["custom_id"], said("Very.")))
+    found, _ = await asked(tmp_path, request("How cold?"), scope="judge check")
+    assert found[0].text == "Very."
+    # Answered, so nothing of that stage is missing; what the others miss lies where it was.
+    left = sorted(json.dumps(line["body"]) for line in requests_in(tmp_path))
+    assert ["How warm?" in body for body in left] == [True, False]
+    assert left[1] == "{}"
 
 
 def test_a_file_of_requests_is_not_taken_for_responses(tmp_path):

@@ -182,7 +182,8 @@ class BatchFolder:
 
     All files of the folder that end in .jsonl or .jsonl.gz are read as responses, but for the
     request files that it writes itself when it is left. Headers, keys and adapters have no place
-    in a batch file: `headers` are not looked at. `scope` tells one stage from another.
+    in a batch file: `headers` are not looked at. `scope` tells one stage from another: each has
+    request files of its own.
 
     Raises:
         InputError: a file in the folder cannot be read as responses.
@@ -195,7 +196,7 @@ class BatchFolder:
         self.ledger = Ledger()
         self._endpoints = endpoints
         self._responses = Responses(response_files(folder))
-        self._files = RequestFiles(folder)
+        self._files = RequestFiles(folder, stage=digest(scope)[:8])
         self._batch = Batch(self._responses, self._files.add, scope=scope)
 
     def open(

@@ -3,14 +3,15 @@
     {"custom_id": "…", "method": "POST", "url": "/v1/chat/completions", "body": {…}}
 
 A file holds the requests of one model only, and no more than services take. Files appear in their
-folder all together when they are complete, in the place of those that were there before: what
-lies in the folder is what is missing now. No file holds a key: keys travel in headers.
+folder all together when they are complete, in the place of those that the same stage wrote before:
+what lies in the folder is what is missing now. No file holds a key: keys travel in headers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,8 +23,8 @@ from palate.disk import disk
 
 MOST_REQUESTS = 50_000  # of one file, as OpenAI's batch service has it; so are the bytes
 MOST_BYTES = 200_000_000
-NAME = "palate-requests-{number:03d}.jsonl"
-PATTERN = "palate-requests-*.jsonl"
+STEM = "palate-requests-"
+PATTERN = f"{STEM}*.jsonl"  # of every stage
 URL = "/v1/chat/completions"
 
 
@@ -40,14 +41,22 @@ class _Part:
 class RequestFiles:
     """Writes requests into `folder`; as a context manager, complete files or none.
 
+    `stage` tells files of several stages in one folder apart; letters and digits.
+
     Raises:
         StoreError: the folder cannot be written.
     """
 
     def __init__(
-        self, folder: Path, *, most_requests: int = MOST_REQUESTS, most_bytes: int = MOST_BYTES
+        self,
+        folder: Path,
+        *,
+        stage: str = "",
+        most_requests: int = MOST_REQUESTS,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self.folder = folder
+        self._stem = f"{STEM}{stage}-" if stage else STEM
         self.requests = 0
         self.files: tuple[Path, ...] = ()
         self._most_requests = most_requests
@@ -76,7 +85,7 @@ class RequestFiles:
             or (part.size + size > self._most_bytes and part.requests)
         ):
             self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / NAME.format(number=len(self._parts) + 1)
+            path = self.folder / f"{self._stem}{len(self._parts) + 1:03d}.jsonl"
             beside = path.with_name(f".{path.name}.{os.getpid()}.part")
             part = self._open[model] = _Part(path, beside.open("wb"))
             self._parts.append(part)
@@ -99,15 +108,19 @@ class RequestFiles:
     def _complete(self) -> None:
         """Give every file its name, and take away those of the time before."""
         with disk(self.folder):
-            before = set(self.folder.glob(PATTERN)) if self.folder.is_dir() else set()
+            before = [path for path in self.folder.glob(PATTERN) if self._ours(path)]
             for part in self._parts:
                 part.file.flush()
                 os.fsync(part.file.fileno())
                 part.file.close()
                 Path(part.file.name).replace(part.path)
             self.files = tuple(part.path for part in self._parts)
-            for stale in before - set(self.files):
+            for stale in set(before) - set(self.files):
                 stale.unlink()
+
+    def _ours(self, path: Path) -> bool:
+        """Of this stage, not of another in the same folder."""
+        return re.fullmatch(rf"{re.escape(self._stem)}\d{{3,}}\.jsonl", path.name) is not None
 
     def _discard(self) -> None:
         for part in self._parts:
