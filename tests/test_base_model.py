@@ -43,13 +43,13 @@ def folder(made, tmp_path):
     return shutil.copytree(made, tmp_path / "base")
 
 
-def adapter(base, place, *, spread=0.5, seed=1, targets=LAYERS):
+def adapter(base, place, *, spread=0.5, seed=1, targets=LAYERS, **options):
     """A saved adapter with drawn B matrices; `base` is left as it was."""
     import torch
     from peft import LoraConfig, get_peft_model
 
     torch.manual_seed(seed)
-    config = LoraConfig(r=2, lora_alpha=4, target_modules=targets, task_type="CAUSAL_LM")
+    config = LoraConfig(r=2, lora_alpha=4, target_modules=targets, task_type="CAUSAL_LM", **options)
     model = get_peft_model(base.model, config)
     for name, parameter in model.named_parameters():
         if "lora_B" in name:
@@ -318,6 +318,13 @@ def test_an_adapter_whose_b_matrices_are_all_zero_is_reported(folder, tmp_path):
         with_adapter(base, place)
 
 
+def test_an_untrained_adapter_that_begins_with_zeros_in_a_is_reported_too(folder, tmp_path):
+    base = load_base(str(folder))
+    place = adapter(base, tmp_path / "a", init_lora_weights="mica")
+    with pytest.raises(InputError, match="has no effect: all of its 14 A matrices are zero"):
+        with_adapter(base, place)
+
+
 def test_values_that_are_no_numbers_are_reported(folder, tmp_path):
     base = load_base(str(folder))
     place = adapter(base, tmp_path / "a", spread=float("nan"))
@@ -389,6 +396,29 @@ def test_an_adapter_that_is_not_lora_or_not_there_is_refused(folder, tmp_path):
     config.write_text(json.dumps({**said, "peft_type": "IA3"}), "utf-8")
     with pytest.raises(InputError, match="of kind IA3 is not LoRA"):
         with_adapter(base, place)
+
+
+@pytest.mark.parametrize("beginning", ["pissa", "pissa_niter_4", "olora"])
+def test_an_adapter_that_was_trained_on_a_changed_base_is_refused(folder, tmp_path, beginning):
+    """Saved by PEFT itself: its pairs alone are not what was trained, beside the whole weights."""
+    place = adapter(load_base(str(folder)), tmp_path / "a", init_lora_weights=beginning)
+    with pytest.raises(
+        InputError, match=f"init_lora_weights '{beginning}' is trained on a changed"
+    ):
+        with_adapter(load_base(str(folder)), place)
+
+
+@pytest.mark.parametrize("beginning", [True, False, "gaussian", "orthogonal"])
+def test_beginnings_that_leave_the_base_alone_answer_as_they_did_when_saved(
+    folder, tmp_path, beginning
+):
+    base = load_base(str(folder))
+    alone = answers(base.model)
+    place = adapter(base, tmp_path / "a", init_lora_weights=beginning)
+    model = with_adapter(load_base(str(folder)), place)
+    assert not answers(model).equal(alone)
+    with model.disable_adapter():
+        assert answers(model).equal(alone)
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,19 @@ def test_the_commands_are_there_and_pass_on_the_exit_code(file, study):
     assert (split.exit_code, "not drawn" in split.output) == (0, True)
 
 
+def test_histories_are_looked_at_without_any_models_key(study, monkeypatch):
+    """No model is called: a newcomer checks chats before there is a key to anything."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    toml = study / "study.toml"
+    keyed = toml.read_text("utf-8").replace("scripted:replies.json", "openai:some-model")
+    assert "openai:some-model" in keyed
+    toml.write_text(keyed, "utf-8")
+    for command in (["check"], ["stats", "--json"], ["split", "--user", "u1"]):
+        name, *options = command
+        done = CliRunner().invoke(palate, ["history", name, str(study), *options])
+        assert (done.exit_code, done.exception) == (0, None), (command, done.exception)
+
+
 def test_16000_rated_turns_are_checked_in_under_5_seconds(tmp_path, capsys):
     path = tmp_path / "chats.jsonl"
     ratings = [1, 2, 3, 4, 5, 4, 3, 2] * 2

@@ -1,5 +1,7 @@
 """`palate simulator train` from a study to a finished folder, on a base of some kilobytes."""
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -16,6 +18,7 @@ from chat_templates import CHATML, byte_tokenizer
 from palate.cli import palate
 from palate.errors import InputError
 from palate.simulators.trained import RECORD, read_trained
+from palate.train_commands import TrainOptions, train_simulators
 
 pytestmark = pytest.mark.train
 
@@ -143,6 +146,81 @@ def test_what_is_finished_is_passed_over_and_what_differs_is_not_replaced_unaske
     forced = train(study, base, "--user", "u1", "--rank", "4", "--force")
     assert forced.exit_code == 0, forced.output
     assert read_trained(study / "simulators/u1").record.rank == 4
+
+
+def test_what_another_process_finished_just_before_the_lock_is_passed_over(study, base):
+    """Someone reads the first line of this training, and meanwhile another one runs to its end."""
+
+    class Meanwhile(io.StringIO):
+        def write(self, text):
+            if "u1: " in text and not (study / "simulators/u1" / RECORD).exists():
+                assert train(study, base, "--user", "u1").exit_code == 0
+                first.append((study / "simulators/u1" / RECORD).read_bytes())
+            return super().write(text)
+
+    first = []
+    options = TrainOptions(base=str(base), device="auto", force=False, settings={"epochs": 2})
+    with contextlib.redirect_stderr(Meanwhile()), contextlib.redirect_stdout(io.StringIO()) as said:
+        train_simulators(study, users=["u1"], all_users=False, options=options)
+    assert "u1 is trained already" in said.getvalue()
+    assert [(study / "simulators/u1" / RECORD).read_bytes()] == first
+    assert not (study / "simulators/u1/.training").exists()
+
+
+def out_of_memory(monkeypatch):
+    """From now on torch has no memory for a forward pass, and says so as it does of a GPU."""
+    import torch
+    from transformers import LlamaModel
+
+    def forward(self, *arguments, **named):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(LlamaModel, "forward", forward)
+
+
+def test_a_training_that_the_memory_does_not_hold_says_what_to_make_smaller(
+    study, base, monkeypatch
+):
+    out_of_memory(monkeypatch)
+    done = train(study, base, "--user", "u1")
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception) == (
+        "the memory of this machine does not suffice: give a smaller --batch-tokens or "
+        "--max-tokens, --gradient-checkpointing, or a smaller base"
+    )
+
+
+def test_a_fault_that_speaks_of_memory_is_not_taken_for_too_little_of_it(study, base, monkeypatch):
+    from transformers import LlamaModel
+
+    def forward(self, *arguments, **named):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(LlamaModel, "forward", forward)
+    done = train(study, base, "--user", "u1")
+    assert type(done.exception) is RuntimeError
+
+
+def test_likelihoods_that_the_memory_does_not_hold_say_how_to_go_on(study, base, monkeypatch):
+    toml = study / "study.toml"
+    needs_no_key = toml.read_text("utf-8").replace(
+        "openai:needs-a-key-that-training-does-not", "scripted:none.json"
+    )
+    toml.write_text(needs_no_key, "utf-8")
+    (study / "none.json").write_text("[]", "utf-8")
+    assert train(study, base, "--user", "u1").exit_code == 0
+    command = ["simulator", "validate", str(study), "--user", "u1", "--conditions", "lora"]
+    command += ["--no-judge"]
+    assert CliRunner().invoke(palate, command).exit_code == 0
+    (study / "validations/t/likelihood.jsonl").unlink()
+    out_of_memory(monkeypatch)
+    done = CliRunner().invoke(palate, command)
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception) == (
+        "the memory of this machine does not suffice: read the held-out sessions with --device cpu "
+        "or on a bigger machine, or leave likelihoods out with --likelihood-tokens 0; what was "
+        "answered is kept"
+    )
 
 
 def test_a_damaged_folder_is_said_with_the_option_that_replaces_it(study, base):

@@ -1,4 +1,4 @@
-"""What is seen while an adapter is trained, and Ctrl-C as a question."""
+"""What is seen while an adapter is trained or a study runs, and Ctrl-C as a question."""
 
 import io
 import signal
@@ -8,6 +8,10 @@ import pytest
 from rich.console import Console
 
 from palate.interrupts import asked_to_stop
+from palate.live_line import clock
+from palate.models.ledger import Ledger
+from palate.progress import ProgressView
+from palate.run import Progress
 from palate.simulators.loss_curve import Seen
 from palate.train_view import TrainView
 
@@ -27,6 +31,35 @@ def test_off_a_terminal_lines_come_now_and_then_and_the_last_one_always():
         "u1: step 0/40 · epoch 0.0 · held out 3.000",
         "u1: step 2/40 · epoch 0.2 · loss 3.400 · held out 3.000 · 250 tokens/s · 2:32 left",
     ]
+
+
+def test_a_short_run_off_a_terminal_has_its_last_line_alone():
+    out = io.StringIO()
+    progress = Progress(planned=4)
+    with ProgressView(Console(file=out, width=40), Ledger(), {}) as view:
+        view.show(progress)
+        progress.done, progress.failures = 3, 1
+        view.show(progress)
+    [line] = out.getvalue().splitlines()
+    assert line.startswith("3/4 cells · 0 calls (0.0/s) · 0 + 0 tokens · $0.00 · ")
+    assert line.endswith("left · 1 failed calls")
+
+
+def test_on_a_terminal_the_line_that_stays_is_the_last_one_and_stands_alone():
+    out = io.StringIO()
+    with TrainView(Console(file=out, width=60, force_terminal=True), "u1") as view:
+        view.show(seen(0, seconds=1.0, validation=3.0))
+        view.show(seen(1, seconds=5.0, loss=4.0))
+    # What was drawn before is taken away by the terminal's own codes; the last line follows them.
+    last = out.getvalue().splitlines()[-1]
+    assert last.endswith(
+        "u1: step 1/40 · epoch 0.1 · loss 4.000 · held out 3.000 · 250 tokens/s · 2:36 left"
+    )
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(125.4, "2:05"), (59.6, "1:00"), (3725, "1:02:05")])
+def test_a_duration_reads_as_on_a_clock(seconds, told):
+    assert clock(seconds) == told
 
 
 def test_the_first_interrupt_is_asked_for_and_the_second_is_raised():

@@ -131,6 +131,42 @@ def test_an_adapter_that_is_switched_off_leaves_the_base():
     assert torch.is_grad_enabled()
 
 
+@pytest.mark.parametrize(("holds", "sizes"), [(2, [3, 1, 2]), (1, [3, 1, 2, 1, 1])])
+def test_a_batch_that_the_memory_does_not_hold_is_scored_in_halves(holds, sizes):
+    model = tiny_base().model
+    scorer = Scorer(model)
+    expected = nll(scorer, EXAMPLES, batch_tokens=1)
+    tried = memory_for(model, holds)
+    for one, found in zip(expected, nll(scorer, EXAMPLES, batch_tokens=40), strict=True):
+        assert found.tokens == one.tokens
+        assert found.total == pytest.approx(one.total, abs=1e-4)
+    assert tried == sizes
+
+
+def test_an_example_that_the_memory_does_not_hold_alone_is_an_error():
+    model = tiny_base().model
+    scorer = Scorer(model)
+    tried = memory_for(model, 0)
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        nll(scorer, EXAMPLES, batch_tokens=40)
+    assert tried == [3, 1]
+
+
+def memory_for(model, examples):
+    """Let `model` run out of memory, as torch tells it, on more than so many at once."""
+    tried = []
+
+    def allocate(module, arguments, named):
+        tried.append(len(named["input_ids"]))
+        if tried[-1] > examples:
+            raise RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
+            )
+
+    model.model.register_forward_pre_hook(allocate, with_kwargs=True)
+    return tried
+
+
 def test_measuring_leaves_training_as_it_was():
     model = tiny_base(attention_dropout=0.5).model
     model.train()

@@ -173,6 +173,27 @@ def test_what_was_answered_is_not_asked_again(study):
     assert result(study).model_copy(update={"made_at": before.made_at}) == before
 
 
+def test_damaged_lines_are_counted_in_the_report_and_asked_again(study, capsys):
+    assert validate(study) == 0
+    folder = study / "validations" / "tiny"
+    whole = conditions(study)["raw"].spoken
+    for name, broken in (("spoken.jsonl", 2), ("judged.jsonl", 1)):
+        lines = (folder / name).read_bytes().splitlines(keepends=True)
+        lines[:broken] = [b"{]\n"] * broken
+        (folder / name).write_bytes(b"".join(lines))
+    capsys.readouterr()
+    assert validate(study) == 0
+    spoken, judged = result(study).warnings[:2]
+    assert spoken == (
+        "Damaged and left out: 2 of the lines of spoken.jsonl; what they held is asked again where "
+        "it is needed."
+    )
+    assert "1 of the lines of judged.jsonl" in judged
+    assert spoken in capsys.readouterr().out
+    assert "2 of the lines of spoken.jsonl" in (folder / "report.html").read_text("utf-8")
+    assert conditions(study)["raw"].spoken == whole
+
+
 def test_a_model_that_answers_nothing_stops_the_work(study):
     (study / "replies.json").write_text("[]", "utf-8")
     stopped = validate(study, "--no-judge")

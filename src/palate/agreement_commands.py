@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import click
 from palate.errors import InputError
 from palate.report.agreement import write_agreement_page
 from palate.report.agreement_terminal import agreement_console, print_agreement
+from palate.report.plain import to_json
 from palate.report.safe import terminal_safe
 from palate.studies.agreement_files import read_condition_scores, read_labels
 from palate.studies.human_agreement import agreement
@@ -47,7 +47,7 @@ def show_agreement(labels: Path, scores: Path, settings: Settings) -> None:
         confidence=settings.confidence,
     )
     if settings.as_json:
-        click.echo(json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2))
+        click.echo(to_json(found))
     else:
         print_agreement(found, agreement_console())
     if out is not None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ from palate.models.batch import BatchFolder
 from palate.models.pool import Models
 from palate.report.agreement import write_agreement_page
 from palate.report.agreement_terminal import agreement_console, print_agreement
+from palate.report.plain import say, to_json
 from palate.report.safe import terminal_safe
 from palate.simulators.validation.answers import Answers
 from palate.studies.held_out import Rater
@@ -69,10 +69,10 @@ def study_agreement(path: Path, options: StudyOptions, *, plan: bool, as_json: b
     try:
         with Answers(folder / JOURNAL, HeldOutVerdict) as journal:
             judged, setting = asyncio.run(_ask(study, raters, options, journal, console))
-            _say("Measuring.", console)
+            say("Measuring.", console)
             found = _written(raters, judged, setting, folder)
     except KeyboardInterrupt:
-        _say("Stopped; the same command takes it up again.", console)
+        say("Stopped; the same command takes it up again.", console)
         return 3
     _show(found, folder, as_json=as_json)
     return _conclude(judged, console)
@@ -139,7 +139,7 @@ async def _ask(
             )
     if isinstance(models, BatchFolder):
         for remark in models.remarks():
-            _say(remark, console)
+            say(remark, console)
         models.raise_if_left()
     return _Done(judged, setting)
 
@@ -177,18 +177,14 @@ def _written(
     with disk(folder):
         write_atomically(folder / LABELS, labels_csv(label_rows(raters)))
         write_atomically(folder / SCORES, scores_csv(rows))
-        write_atomically(folder / RESULTS, _json(found) + "\n")
+        write_atomically(folder / RESULTS, to_json(found) + "\n")
     write_agreement_page(found, folder / PAGE, title=setting.study)
     return found
 
 
-def _json(found: HeldOutAgreement) -> str:
-    return json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2)
-
-
 def _show(found: HeldOutAgreement, folder: Path, *, as_json: bool) -> None:
     if as_json:
-        click.echo(_json(found))
+        click.echo(to_json(found))
     else:
         print_agreement(found, agreement_console())
     click.echo(f"Report: {terminal_safe(str(folder / PAGE))}", err=as_json)
@@ -199,13 +195,9 @@ def _conclude(judged: Judged, console: Console) -> int:
         return 0
     last = f" (the last: {terminal_safe(judged.failures[-1])})" if judged.failures else ""
     early = "; stopped after several failures in a row" if judged.stopped_early else ""
-    _say(
+    say(
         f"{judged.left:,} verdicts are left, {len(judged.failures):,} calls failed{last}{early}; "
         "the same command asks for them again.",
         console,
     )
     return 3
-
-
-def _say(text: str, console: Console) -> None:
-    console.print(terminal_safe(text), markup=False, highlight=False, soft_wrap=True)

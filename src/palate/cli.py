@@ -5,7 +5,6 @@ Modules are imported inside the commands, so that `palate --help` stays fast.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -115,10 +114,11 @@ def init(folder: Path, sample: str) -> None:
 def plan(study: Path, limit: int | None, as_json: bool) -> None:
     """Show cells, calls, tokens and money of a STUDY before any is spent."""
     from palate.plan import estimate, print_estimate
+    from palate.report.plain import to_json
 
     forecast = estimate(study, limit=limit)
     if as_json:
-        click.echo(json.dumps(forecast.model_dump(mode="json"), ensure_ascii=False, indent=2))
+        click.echo(to_json(forecast))
     else:
         print_estimate(forecast)
 

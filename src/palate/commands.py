@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +21,7 @@ from palate.models.pool import Models
 from palate.prepare import Prepared, prepare, prices, simulator_folder, split_of, user_section
 from palate.probed import keep, kept, warnings_of
 from palate.progress import ProgressView
+from palate.report.plain import say
 from palate.report.safe import terminal_safe
 from palate.run import Outcome, run
 from palate.simulators import Profile, save_profile, write_profile
@@ -65,7 +66,8 @@ def run_study(
         except KeyboardInterrupt:
             console.print("\nStopped; the same command takes it up again.")
             return 3
-        _say((*folder.warnings, *warnings_of(kept(path))), console)
+        for warning in (*folder.warnings, *warnings_of(kept(path))):
+            say(f"Note: {warning}", console)
         if outcome.done:
             write_results(folder)
     return _conclude(outcome, path, console)
@@ -191,12 +193,6 @@ def _conclude(outcome: Outcome, path: Path, console: Console) -> int:
         last = f"Last failure: {terminal_safe(outcome.last_failure)}"
         console.print(last, markup=False, highlight=False, soft_wrap=True)
     return 3
-
-
-def _say(warnings: Iterable[str], console: Console) -> None:
-    for warning in warnings:
-        note = f"Note: {terminal_safe(warning)}"
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
 
 
 def write_user_profile(

@@ -273,7 +273,7 @@ def load_study(path: Path, *, keys: bool = True) -> Study:
 
 
 def read_study(path: Path) -> Study:
-    """A study without a look at its models: training calls none of them and needs no key.
+    """A study without a look at its models: what calls none of them needs no key.
 
     Raises:
         InputError: as `load_study`, but for what is wrong with a model.

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from palate.cards import library
 from palate.cards.places import CARDS, files_in
-from palate.config import Study, load_study
+from palate.config import Study, read_study
 from palate.errors import InputError
 from palate.histories import Split, read_split
 from palate.histories import read as read_history
@@ -110,7 +110,7 @@ def show_split(study: Path, *, user: str, as_json: bool) -> None:
         InputError: no such user or no history, too few sessions, or the history has changed since
             the split was recorded.
     """
-    loaded = load_study(study)
+    loaded = read_study(study)
     section = user_section(loaded, user)
     file = split_file(loaded, user)
     if file.exists() and section.history is not None:
@@ -133,7 +133,7 @@ def _found(place: Path) -> Found:
     except OSError as error:  # a name too long to be a file's
         raise InputError(f"{place} cannot be read ({error.strerror}); mend its path") from None
     if is_study:
-        study = load_study(place)
+        study = read_study(place)
         return Found(study.content.study.name, _of_study(study))
     return Found(place.stem, _of_file(place))
 

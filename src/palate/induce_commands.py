@@ -25,6 +25,7 @@ from palate.models.client import Sampling
 from palate.models.pool import Models
 from palate.models.spec import ModelSpec
 from palate.prepare import FREE, prices, sampling, split_of, user_section
+from palate.report.plain import say
 from palate.report.safe import terminal_safe
 from palate.rubrics.freeze import as_json, read
 from palate.rubrics.induce import Induced, induce
@@ -229,7 +230,7 @@ def _print_forecast(forecast: InductionForecast, plan: _Plan, console: Console) 
         else f"{price.cost(forecast.usage):,.2f} USD"
     )
     usage = forecast.usage
-    _say(
+    say(
         f"At most {forecast.calls:,} calls to {plan.model}, {usage.prompt:,} + "
         f"{usage.completion:,} tokens, {money}; what was answered before is not asked again.",
         console,
@@ -238,7 +239,7 @@ def _print_forecast(forecast: InductionForecast, plan: _Plan, console: Console) 
 
 def print_induction(record: Induction, console: Console) -> None:
     """What was proposed, what was dropped and why, and how the tested rules did."""
-    _say(
+    say(
         f"{record.proposed} rules proposed from {record.contrasts} contrasts; "
         f"{len(record.rules)} tested on {record.trials} pairs of {len(record.validation_sessions)} "
         f"training sessions that they were not proposed from.",
@@ -251,7 +252,7 @@ def print_induction(record: Induction, console: Console) -> None:
     ):
         if counts:
             told = "; ".join(f"{n} {reason}" for reason, n in sorted(counts.items()))
-            _say(f"{sum(counts.values())} {what}: {told}.", console)
+            say(f"{sum(counts.values())} {what}: {told}.", console)
     console.print(_table(record))
 
 
@@ -267,7 +268,3 @@ def _table(record: Induction) -> Grid:
         figures = (f"{one.separation:+.2f}", f"{one.p:.3f}")
         grid.add_row(one.kind, Text(terminal_safe(one.rule)), *counts, *figures, one.outcome)
     return grid
-
-
-def _say(text: str, console: Console) -> None:
-    console.print(terminal_safe(text), markup=False, highlight=False, soft_wrap=True)

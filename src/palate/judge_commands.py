@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from palate.models.batch import BatchFolder
 from palate.models.pool import Models
 from palate.prepare import folder_name
 from palate.report.judge_check import gate_lines, print_judge_check, write_judge_page
+from palate.report.plain import say, to_json
 from palate.report.safe import terminal_safe
 from palate.simulators.validation import asking as pair_asking
 from palate.simulators.validation.answers import Answers
@@ -62,14 +62,14 @@ def check_judge(path: Path, options: CheckOptions, *, plan: bool, as_json: bool)
     try:
         asked = asyncio.run(_ask(study, items, options, folder, console))
     except KeyboardInterrupt:
-        _say("Stopped; the same command takes it up again.", console)
+        say("Stopped; the same command takes it up again.", console)
         return 3
     found = _measured(items, asked, options)
     with disk(folder):
-        write_atomically(folder / RESULTS, _json(found) + "\n")
+        write_atomically(folder / RESULTS, to_json(found) + "\n")
     write_judge_page(found, folder / PAGE, title=study.content.study.name)
     if as_json:
-        click.echo(_json(found))
+        click.echo(to_json(found))
     else:
         print_judge_check(found, _wide())
     click.echo(f"Report: {terminal_safe(str(folder / PAGE))}", err=as_json)
@@ -131,7 +131,7 @@ async def _ask(
                 orders = await check_orders(compared, pair_judge(judge), heard)
     if isinstance(models, BatchFolder):
         for remark in models.remarks():
-            _say(f"Note: {remark}", console)
+            say(f"Note: {remark}", console)
         models.raise_if_left()
     return _Asked(judge, checks, orders)
 
@@ -170,15 +170,11 @@ def _measured(items: Sequence[CheckItem], asked: _Asked, options: CheckOptions) 
     )
 
 
-def _json(found: JudgeCheck) -> str:
-    return json.dumps(found.model_dump(mode="json"), ensure_ascii=False, indent=2)
-
-
 def _conclude(found: JudgeCheck, asked: _Asked, options: CheckOptions, console: Console) -> int:
     failures = (*asked.checks.failures, *asked.orders.failures)
     if found.missing:
         last = f" (the last: {failures[-1]})" if failures else ""
-        _say(
+        say(
             f"{found.missing} questions are left, {len(failures)} calls failed{last}; the same "
             "command asks them again.",
             console,
@@ -188,14 +184,10 @@ def _conclude(found: JudgeCheck, asked: _Asked, options: CheckOptions, console: 
         return 0
     refused = over(found, options.gate)
     for line in gate_lines(refused, options.gate):
-        _say(f"Gate: {line}", console)
+        say(f"Gate: {line}", console)
     return 1 if refused or not found.moves else 0
 
 
 def _wide() -> Console:
     console = Console(highlight=False)
     return console if console.width >= NARROWEST else Console(highlight=False, width=NARROWEST)
-
-
-def _say(text: str, console: Console) -> None:
-    console.print(terminal_safe(text), markup=False, highlight=False, soft_wrap=True)

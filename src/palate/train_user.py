@@ -26,7 +26,9 @@ from palate.simulators.checkpoints import Checkpoints
 from palate.simulators.examples import examples
 from palate.simulators.facts import language_of
 from palate.simulators.finishing import finish
+from palate.simulators.foreign import foreign
 from palate.simulators.lora_prompt import lora_prompts, lora_system
+from palate.simulators.memory import memory_told
 from palate.simulators.new_adapter import NewAdapter, new_adapter
 from palate.simulators.trained import RECORD, Losses, TrainedRecord, read_trained
 from palate.simulators.training import Data, Training
@@ -37,9 +39,8 @@ from palate.types import Session, TrainingSession, digest
 
 _PACKAGES = ("palate", "torch", "transformers", "peft")
 INPUTS = "inputs"  # among a record's settings: the hash that tells whether it is trained already
-_OUT_OF_MEMORY = (
-    "the memory of this machine does not suffice: give a smaller --batch-tokens or --max-tokens, "
-    "--gradient-checkpointing, or a smaller base"
+_LESS_MEMORY = (
+    "give a smaller --batch-tokens or --max-tokens, --gradient-checkpointing, or a smaller base"
 )
 
 
@@ -80,15 +81,29 @@ class Trainer:
         if _is_trained(folder, user, inputs, force=self._force):
             return
         click.echo(counted(user.id, chosen, scenes, self._form), err=True)
+        self._warn(chosen)
         if not chosen.training_examples:
             raise InputError(
                 f"the training sessions of {user.id} hold no message of the user to learn from; "
                 "nothing was trained"
             )
         case = _Case(user.id, folder, chosen, inputs, Checkpoints(folder))
-        with case.checkpoints.alone():
+        self._alone(user, case)
+
+    def _alone(self, user: UserSection, case: _Case) -> None:
+        """Train while no other process does, unless one was done just before."""
+        with case.checkpoints.alone(), memory_told(_LESS_MEMORY):
+            if _is_trained(case.folder, user, case.inputs, force=self._force):
+                case.checkpoints.remove()
+                return
             record = self._made(case)
-        click.echo(result(user.id, folder, record))
+        click.echo(result(case.user_id, case.folder, record))
+
+    def _warn(self, chosen: Chosen) -> None:
+        sessions = [one.item.session for one in (*chosen.learned, *chosen.validation)]
+        why = foreign(self._base_name, self._form.plain, sessions)
+        if why:
+            click.echo(f"warning: {terminal_safe(why)}", err=True)
 
     def _chosen(self, training: Sequence[TrainingSession], scenes: Scenes) -> Chosen:
         settings = self._settings
@@ -149,10 +164,6 @@ class Trainer:
                 losses = training.run()
             draft = self._draft(case, base, adapter, training, losses)
             return finish(adapter.model, base, draft, case.checkpoints, case.folder)
-        except RuntimeError as error:
-            if "memory" in str(error).lower():  # of torch, on a GPU and on a CPU
-                raise InputError(_OUT_OF_MEMORY) from error
-            raise
         finally:
             adapter.model.unload()
 

@@ -19,6 +19,7 @@ from palate.errors import InputError
 from palate.models.pool import Models
 from palate.prepare import folder_name, prices, simulator_folder
 from palate.probed import Probed, warnings_of
+from palate.report.plain import say
 from palate.report.safe import terminal_safe
 from palate.simulators.trained import LOSS_CURVE
 from palate.simulators.validation.asking import Judge
@@ -58,14 +59,14 @@ def validate_simulators(path: Path, options: Options, *, plan: bool) -> int:
                 options,
                 journals.likelihood,
                 seed=study.content.protocol.seed,
-                say=lambda text: _say(text, console),
+                say=lambda text: say(text, console),
             )
-            _say("Measuring.", console)
+            say("Measuring.", console)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             found = validation(study, everyone, asked, likelihoods, judge, made_at=now)
             _write(found, study, everyone, folder)
     except KeyboardInterrupt:
-        _say("Stopped; the same command takes it up again.", console)
+        say("Stopped; the same command takes it up again.", console)
         return 3
     return _conclude(found, asked, folder, console)
 
@@ -192,13 +193,9 @@ def _conclude(found: Validation, asked: Asked, folder: Path, console: Console) -
     if not asked.failures:
         return 0
     last = terminal_safe(asked.failures[-1])
-    _say(
+    say(
         f"{len(asked.failures)} calls failed (the last: {last}); the same command makes them "
         "again.",
         console,
     )
     return 3
-
-
-def _say(text: str, console: Console) -> None:
-    console.print(terminal_safe(text), markup=False, highlight=False, soft_wrap=True)

@@ -44,6 +44,15 @@ class Journals(NamedTuple):
     judged: Answers[Heard]
     likelihood: Answers[SessionNll]
 
+    def remarks(self) -> list[str]:
+        """What of the files could not be read, a sentence each."""
+        return [
+            f"Damaged and left out: {one.damaged} of the lines of {one.path.name}; what they held "
+            "is asked again where it is needed."
+            for one in self
+            if one.damaged
+        ]
+
 
 @contextmanager
 def journals_in(folder: Path) -> Iterator[Journals]:
@@ -83,7 +92,7 @@ class AskedOfPerson:
 class Asked:
     """All answers of a validation; `failures` are calls that did not come back.
 
-    `warnings`: what could not be checked about the models.
+    `warnings`: what could not be read of earlier answers, and not be checked about the models.
     """
 
     persons: dict[str, AskedOfPerson] = field(default_factory=dict)
@@ -112,7 +121,7 @@ async def ask_all(
         Stopped: not one call to a simulator or to the judge came back.
         StoreError: a journal cannot be written.
     """
-    asked = Asked()
+    asked = Asked(warnings=journals.remarks())
     asker = _Asker(everyone, journals, asked, seed, tick)
     for person in everyone:
         found = asked.persons[person.user_id] = AskedOfPerson()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from palate.errors import InputError
 from palate.simulators import Simulator
 from palate.simulators.lora_prompt import lora_system
+from palate.simulators.memory import memory_told
 from palate.simulators.trained import BaseModelRecord, Trained
 from palate.simulators.validation.answers import Answers
 from palate.simulators.validation.likelihood import (
@@ -28,6 +29,10 @@ from palate.validation_setup import Options, Person
 
 NO_EXTRA = "needs the extra train: pip install 'palate[train]'"
 NOT_ASKED = "was not asked for (--likelihood-tokens 0)"
+_LESS_MEMORY = (
+    "read the held-out sessions with --device cpu or on a bigger machine, or leave likelihoods out "
+    "with --likelihood-tokens 0; what was answered is kept"
+)
 
 
 @dataclass(frozen=True)
@@ -54,9 +59,21 @@ def likelihoods_of(
 
     Raises:
         StoreError: the journal cannot be written.
+        InputError: the memory does not suffice for a session alone.
     """
     if not options.likelihood_tokens:
         return Likelihoods(reason=NOT_ASKED)
+    with memory_told(_LESS_MEMORY):
+        return _read(everyone, options, answers, seed, say)
+
+
+def _read(
+    everyone: Sequence[Person],
+    options: Options,
+    answers: Answers[SessionNll],
+    seed: int,
+    say: Callable[[str], None],
+) -> Likelihoods:
     trained = {p.user_id: found for p in everyone if (found := _trained(p)) is not None}
     try:
         base = _base(everyone, trained)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from palate.report.plain import say
 from palate.report.policy import inline, policy
 from palate.report.safe import terminal_safe
 from palate.report.templating import NOT_MEASURED, environment
@@ -57,7 +58,7 @@ def print_judge_check(found: JudgeCheck, console: Console) -> None:
     for group in groups(found):
         console.print(_table(group))
         for one in group.forms:
-            _line(console, f"instruction {one.form}: {cell(one)}" if one.form is not None else "")
+            say(f"instruction {one.form}: {cell(one)}" if one.form is not None else "", console)
     for title, lines in (
         ("Unscored", list(unscored_lines(found))),
         ("Two messages in both orders", list(order_lines(found))),
@@ -67,7 +68,7 @@ def print_judge_check(found: JudgeCheck, console: Console) -> None:
         if lines:
             console.print(Text(title, style="bold"))
             for line in lines:
-                _line(console, f"- {line}")
+                say(f"- {line}", console)
 
 
 _HOW = (
@@ -116,10 +117,6 @@ def order_lines(found: JudgeCheck) -> Iterator[str]:
             f"{one.pairs - one.unscored} pairs; cannot tell in {one.cannot_tell}, unscored "
             f"{one.unscored}"
         )
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(terminal_safe(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def write_judge_page(found: JudgeCheck, path: Path, *, title: str) -> Path:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from palate.report.plain import say
 from palate.report.safe import terminal_safe
 from palate.report.validation_rows import CONDITION_WORDS, MEASURE_WORDS, Shown, rows, shown
 from palate.simulators.validation.records import PersonResult, Validation
@@ -19,7 +20,7 @@ def print_validation(found: Validation, console: Console) -> None:
     if console.width < NARROWEST:
         console = Console(file=console.file, width=NARROWEST)
     for warning in found.warnings:
-        _line(console, f"Note: {warning}")
+        say(f"Note: {warning}", console)
     for person in found.persons:
         console.print(_table(person))
         _verdicts(person, console)
@@ -54,9 +55,9 @@ def _verdicts(person: PersonResult, console: Console) -> None:
         line.append(verdict.level, style=_STYLE[verdict.level])
         console.print(line)
         for reason in verdict.reasons:
-            _line(console, f"  - {reason}")
+            say(f"  - {reason}", console)
         if verdict.missing and condition.model is not None:
-            _line(console, f"  - Not measured: {', '.join(map(_named, verdict.missing))}.")
+            say(f"  - Not measured: {', '.join(map(_named, verdict.missing))}.", console)
     console.print()
 
 
@@ -79,8 +80,4 @@ def _matrix(found: Validation, console: Console) -> None:
         grid.add_row(Text(terminal_safe(row.user_id)), *values, lead)
     console.print(grid)
     if matrix.reason:
-        _line(console, f"Note: {matrix.reason}.")
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(terminal_safe(text), markup=False, highlight=False, soft_wrap=True)
+        say(f"Note: {matrix.reason}.", console)

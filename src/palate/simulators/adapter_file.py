@@ -1,8 +1,8 @@
 """A PEFT adapter as it lies on disk, read with numpy alone and checked for having an effect.
 
-An adapter whose B matrices are all zero, or whose tensors fit nothing, answers exactly as the base
-model does, and every measurement of "the person" is then one of the base model. So that is an error
-here, before any server or model sees it.
+An adapter whose A or B matrices are all zero, or whose tensors fit nothing, answers exactly as the
+base model does, and every measurement of "the person" is then one of the base model. So that is an
+error here, before any server or model sees it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ WEIGHTS = "adapter_model.safetensors"
 
 _PREFIX = "base_model.model."  # of PEFT, before the base model's own name of a layer
 _A, _B = ".lora_A.weight", ".lora_B.weight"
+# Named beginnings of A and B that leave the base's weights alone. The others (PiSSA, OLoRA, CorDA,
+# LoftQ, LoRA-GA) move a part of each weight into its pair: beside the whole weight that part counts
+# twice, and PEFT, where it takes it out again on loading, does so under every other adapter too.
+_LEAVE_THE_BASE = frozenset({"gaussian", "orthogonal", "eva", "mica"})
 
 Matrix = npt.NDArray[np.float32]
 
@@ -41,6 +45,7 @@ class AdapterConfig(BaseModel):
     base_model_name_or_path: str | None = None
     use_rslora: bool = False
     use_dora: bool = False
+    init_lora_weights: bool | str | None = True
     bias: Literal["none", "all", "lora_only"] = "none"
     fan_in_fan_out: bool = False
     modules_to_save: tuple[str, ...] | None = None
@@ -70,7 +75,7 @@ class AdapterFile(NamedTuple):
 
 
 def read_adapter(folder: Path) -> AdapterFile:
-    """The adapter in `folder`; every value is finite and at least one B matrix is not all zero.
+    """The adapter in `folder`; every value is finite, and neither all A nor all B are zero.
 
     Raises:
         InputError: it cannot be read, is no LoRA, is cut short, or has no effect.
@@ -97,11 +102,12 @@ def _check_effect(folder: Path, pairs: dict[str, Pair]) -> None:
             f"the adapter {folder} holds values that are no numbers, first in {broken[0]}; train "
             "it again with a lower learning rate"
         )
-    if not any(pair.b.any() for pair in pairs.values()):
-        raise InputError(
-            f"the adapter {folder} has no effect: all of its {len(pairs)} B matrices are zero, as "
-            "before the first step of training; train it"
-        )
+    for side in ("B", "A"):  # before the first step B is zero, and with MiCA it is A
+        if not any(getattr(pair, side.lower()).any() for pair in pairs.values()):
+            raise InputError(
+                f"the adapter {folder} has no effect: all of its {len(pairs)} {side} matrices are "
+                "zero, as before the first step of training; train it"
+            )
 
 
 def _config(path: Path) -> AdapterConfig:
@@ -119,6 +125,13 @@ def _config(path: Path) -> AdapterConfig:
     if config.peft_type.upper() != "LORA":
         raise InputError(
             f"{path}: an adapter of kind {config.peft_type} is not LoRA; palate needs LoRA"
+        )
+    beginning = config.init_lora_weights
+    if isinstance(beginning, str) and beginning.lower() not in _LEAVE_THE_BASE:
+        raise InputError(
+            f"{path}: an adapter with init_lora_weights {beginning[:40]!r} is trained on a changed "
+            "base and gives wrong answers on the base itself; have PEFT save it as a plain LoRA "
+            "(path_initial_model_for_weight_conversion) or train it again"
         )
     return config
 

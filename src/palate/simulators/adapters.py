@@ -17,6 +17,7 @@ from palate.errors import InputError
 from palate.simulators.adapter_file import AdapterFile, read_adapter
 from palate.simulators.base_model import Base, check_base
 from palate.simulators.lora_targets import check_parameters, check_targets
+from palate.simulators.memory import is_out_of_memory
 from palate.simulators.quiet import quiet
 from palate.simulators.trained import Trained
 
@@ -115,9 +116,9 @@ def _told(base: Base, file: AdapterFile) -> Iterator[None]:
     """What PEFT or torch say of a config that does not go with its weights, as one sentence."""
     try:
         yield
-    except MemoryError:
-        raise
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         said = " ".join(str(error).split())[:300] or type(error).__name__
         raise InputError(
             f"the adapter {file.folder} cannot be put on {base.record.name}: {said}; give the "

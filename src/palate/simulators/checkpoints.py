@@ -141,3 +141,8 @@ class Checkpoints:
                 path.unlink(missing_ok=True)
             if self.finished.exists():
                 shutil.rmtree(self.finished)
+
+    def remove(self) -> None:
+        """Remove the folder, the lock with it: there is nothing left to do; raises `StoreError`."""
+        with disk(self.folder):
+            shutil.rmtree(self.folder)

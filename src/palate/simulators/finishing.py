@@ -61,7 +61,7 @@ def finish(
         record = draft.model_copy(update={"files": files, "gguf": why_not})
         record = record.model_copy(update={"sha256": record.content_sha256()})
         _replace(made, folder, record)
-        shutil.rmtree(checkpoints.folder)
+        checkpoints.remove()
     return record
 
 

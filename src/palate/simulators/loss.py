@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from palate.simulators.batches import by_length
 from palate.simulators.examples import Example
+from palate.simulators.memory import is_out_of_memory
 from palate.simulators.precision import Precision, computing
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def token_nlls(
     """The NLL of each example's supervised tokens, in their order.
 
     Args:
+        batch_tokens: at once, padding counted; a batch that the memory does not hold is halved.
         precision: of the products, where `model` is not a `Scorer` that has its own.
     """
     import torch
@@ -170,7 +172,7 @@ def token_nlls(
     try:
         with torch.no_grad():
             for batch in by_length([len(e.input_ids) for e in examples], batch_tokens):
-                for number, values in zip(batch, _of_batch(scorer, examples, batch), strict=True):
+                for number, values in zip(batch, _halved(scorer, examples, batch), strict=True):
                     found[number] = values
     finally:
         scorer.model.train(was_training)
@@ -187,6 +189,21 @@ def pooled(found: Sequence[Nll]) -> float:
     if not tokens:
         raise ValueError("no token is supervised")
     return sum(one.total for one in found) / tokens
+
+
+def _halved(
+    scorer: Scorer, examples: Sequence[Example], batch: Sequence[int]
+) -> list[tuple[float, ...]]:
+    """As `_of_batch`, half at a time where the memory does not suffice for all."""
+    try:
+        return _of_batch(scorer, examples, batch)
+    except (RuntimeError, MemoryError) as error:
+        if len(batch) == 1 or not is_out_of_memory(error):
+            raise
+    # After the handler: until then the error keeps the tensors that were too many.
+    half = len(batch) // 2
+    first = _halved(scorer, examples, batch[:half])
+    return first + _halved(scorer, examples, batch[half:])
 
 
 def _of_batch(
