@@ -139,6 +139,32 @@ def test_an_unset_variable_of_a_header_is_named_before_any_call(tmp_path, monkey
         load_study(written(tmp_path, GOOD))
 
 
+@pytest.mark.parametrize(
+    ("keys", "refusal"),
+    [
+        ((), None),
+        (("users",), None),
+        (("judge",), "judge.model: openai:gpt-5.4 needs .* OPENAI_API_KEY"),
+        (("candidates",), "candidates.B.model: the header Authorization needs .* RPA_TOKEN"),
+        (("users.u1.simulator",), None),
+        (("users.u2.simulator",), "users.u2.simulator.model: .* ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_key_is_needed_where_the_model_is_called(tmp_path, monkeypatch, keys, refusal):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "RPA_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    text = GOOD.replace("openai:judge@http://127.0.0.1:1/v1", "openai:gpt-5.4")
+    if "users" not in keys:
+        before, _, after = text.rpartition('"local:smollm2-135m"')
+        text = f'{before}"anthropic:claude"{after}'
+    folder = written(tmp_path, text)
+    if refusal is None:
+        assert len(load_study(folder, keys=keys).content.users) == 2
+        return
+    with pytest.raises(InputError, match=refusal):
+        load_study(folder, keys=keys)
+
+
 def test_a_missing_setting_is_named(tmp_path):
     folder = written(tmp_path, GOOD.replace('rubric = "rubrics/u1.json"\n', ""))
     with pytest.raises(InputError, match=r"users\.0\.rubric is missing; add it"):

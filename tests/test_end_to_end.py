@@ -197,6 +197,22 @@ def test_a_wrong_study_is_one_sentence_and_no_call(study, monkeypatch, right, wr
     assert not (study / "runs").exists()
 
 
+def test_a_plan_and_a_run_that_only_plays_need_no_key_of_the_judge(study, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    text = (study / "study.toml").read_text("utf-8")
+    before, _, after = text.partition("[judge]")
+    judged = after.replace("scripted:replies.json", "openai:gpt-5.4", 1)
+    (study / "study.toml").write_text(f"{before}[judge]{judged}", "utf-8")
+    planned = palate("plan", study)
+    assert planned.returncode == 0, planned.stderr
+    played = palate("run", study, "--judging", "later")
+    assert (played.returncode, "OPENAI_API_KEY" in played.stderr) == (3, False), played.stderr
+    assert (study / "runs/tiny/messages.jsonl").read_text("utf-8").count("\n") > 0
+    judged_now = palate("run", study)
+    assert judged_now.returncode == 2
+    assert "OPENAI_API_KEY" in judged_now.stderr
+
+
 def test_a_card_without_an_opening_is_refused_before_any_call(study):
     path = study / "cards" / "k2.json"
     path.write_text(path.read_text("utf-8").replace("The gate is shut.", "  "), "utf-8")

@@ -235,7 +235,7 @@ def test_the_study_has_two_users_three_cards_and_three_different_candidates(writ
     assert content.protocol.seed == SEED
     settings = [(c.prompt, c.temperature) for c in content.candidates]
     assert settings == [("card", 0.5), ("prompts/terse.md", 0.6), ("prompts/rambler.md", 1.3)]
-    assert {model for _, model in content.models()} == {"local:smollm2-135m"}
+    assert {named.model for named in content.models()} == {"local:smollm2-135m"}
 
 
 def test_every_file_that_the_study_names_is_there(written):

@@ -148,6 +148,20 @@ def test_without_a_judge_the_judges_measures_are_named_as_missing(study):
     assert {"fooling", "consistency"} <= set(raw.verdict.missing)
 
 
+def test_only_what_is_asked_needs_a_key(study, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    text = (study / "study.toml").read_text("utf-8")
+    rest, found, candidates = text.partition("[[candidates]]")
+    before, _, after = rest.partition("[judge]")
+    judged = after.replace("scripted:replies.json", "openai:gpt-5.4", 1)
+    played = candidates.replace("scripted:replies.json", "openai:gpt-5.4", 1)
+    (study / "study.toml").write_text(f"{before}[judge]{judged}{found}{played}", "utf-8")
+    assert validate(study, "--no-judge", "--conditions", "raw") == 0
+    refused = validate(study, "--conditions", "raw")
+    assert isinstance(refused, InputError)
+    assert "judge.model: openai:gpt-5.4 needs the environment variable" in str(refused)
+
+
 def test_calls_that_fail_leave_work_and_the_same_command_makes_only_them_again(study, capsys):
     validate(study, "--plan")
     held_out = next(iter(json.loads((study / "splits" / "u1.json").read_text())["held_out"]))

@@ -58,7 +58,7 @@ def study_agreement(path: Path, options: StudyOptions, *, plan: bool, as_json: b
         StoreError: the folder cannot be written.
         Stopped: calls are left to a batch; the same command reads the answers.
     """
-    study = load_study(path, keys=options.batch is None)
+    study = load_study(path, keys=() if options.judges or options.batch else ("judge",))
     raters = raters_of(study, options)
     folder = options.out or study.folder / FOLDER
     refuse_other_folder(folder, journal=JOURNAL, holds="agreement study")

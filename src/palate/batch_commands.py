@@ -94,7 +94,7 @@ def _study_of(path: Path, study: Path | None) -> Prepared:
     place = study or path.absolute().parent.parent
     if study is None and not (place / "study.toml").is_file():
         raise InputError(f"the study of {path} is not in {place}; name it with --study")
-    return prepare(place, keys=False)
+    return prepare(place, keys=())
 
 
 def _open(path: Path, prepared: Prepared) -> RunFolder:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from palate import manifest
 from palate.adapter_probe import probe_adapters
-from palate.config import SimulatorSection, Study, load_study
+from palate.config import EVERY_MODEL, SimulatorSection, Study, load_study, simulator_part
 from palate.errors import InputError, StoreError
 from palate.models.client import Sampling
 from palate.models.pool import Models
@@ -56,7 +56,8 @@ def run_study(
         InputError: the study cannot be run; no call was made.
         StoreError: the run folder cannot be written.
     """
-    prepared = prepare(study)
+    later = judging == "later"
+    prepared = prepare(study, keys=("users", "candidates") if later else EVERY_MODEL)
     path = out or prepared.study.folder / "runs" / prepared.run_name
     console = Console(stderr=True)
     about = manifest.about(prepared, run_id=uuid4().hex, created_at=datetime.now(UTC).isoformat())
@@ -206,7 +207,7 @@ def write_user_profile(
         InputError: no such user, no history, too few sessions, or a profile that is there already.
         ModelError: the model gave no profile.
     """
-    loaded = load_study(study)
+    loaded = load_study(study, keys=() if model else (simulator_part(user),))
     section = user_section(loaded, user)
     writer = model or section.simulator.model
     if writer is None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -21,6 +21,8 @@ from palate.models.credentials import check_written
 from palate.models.spec import EndpointSettings, ModelSpec, Price, missing_key, settings_for
 from palate.study_rules import OWN_FIELDS, check_body, check_ids, fault_of_id, sentence
 from palate.types import Record, SimulatorKind
+
+EVERY_MODEL = ("judge", "users", "candidates")  # parts of a study that name models
 
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 
@@ -69,12 +71,6 @@ class Decoding(Record):
                 raise ValueError(
                     f"the header {name} looks like a secret: put it into an environment variable "
                     f'and write {name} = "env:NAME"'
-                )
-            variable = value.removeprefix("env:").strip()
-            if value.startswith("env:") and not os.environ.get(variable, "").strip():
-                raise ValueError(
-                    f"the header {name} needs the environment variable {variable}, which is not "
-                    "set; export its value under that name"
                 )
         return headers
 
@@ -161,6 +157,14 @@ class CandidateSection(Decoding):
         return self.history or ("last" if self.prompt == "none" else "full")
 
 
+class _Named(NamedTuple):
+    """A model as the study has it, and the place that names it."""
+
+    place: str
+    model: str
+    headers: dict[str, str]
+
+
 class StudyFile(Record):
     """The whole of study.toml."""
 
@@ -186,16 +190,16 @@ class StudyFile(Record):
         check_ids("candidate", [candidate.name for candidate in candidates])
         return candidates
 
-    def models(self) -> tuple[tuple[str, str], ...]:
-        """Every model of the study, with the place that names it."""
-        named = [("judge.model", self.judge.model)]
-        named += [
-            (f"users.{user.id}.simulator.model", user.simulator.model)
-            for user in self.users
-            if user.simulator.model is not None
-        ]
-        named += [(f"candidates.{c.name}.model", c.model) for c in self.candidates]
-        return tuple(named)
+    def models(self) -> Iterator[_Named]:
+        """Every model of the study."""
+        yield _Named("judge.model", self.judge.model, self.judge.headers)
+        for user in self.users:
+            if user.simulator.model is not None:
+                place = f"{simulator_part(user.id)}.model"
+                yield _Named(place, user.simulator.model, user.simulator.headers)
+        for candidate in self.candidates:
+            place = f"candidates.{candidate.name}.model"
+            yield _Named(place, candidate.model, candidate.headers)
 
 
 class Study(Record):
@@ -257,19 +261,27 @@ class Study(Record):
         return matches
 
 
-def load_study(path: Path, *, keys: bool = True) -> Study:
+def load_study(path: Path, *, keys: Collection[str] = EVERY_MODEL) -> Study:
     """Read a study folder or its study.toml.
 
-    `keys` False: no model will be called, and none needs its key.
+    Args:
+        keys: the parts of the study whose models will be called and so need their keys, as
+            "judge", "users" or "users.ADA.simulator".
 
     Raises:
         InputError: it is missing, not TOML, or a key is unknown or wrong; one sentence with the
             line.
     """
     study, text = _read(path)
-    for place, model in study.content.models():
-        _check_model(study, place, model, text, keys=keys)
+    for named in study.content.models():
+        called = any(named.place.startswith(f"{part}.") for part in keys)
+        _check_model(study, named, text, called=called)
     return study
+
+
+def simulator_part(user_id: str) -> str:
+    """A user's simulator, as `load_study` takes it."""
+    return f"users.{user_id}.simulator"
 
 
 def read_study(path: Path) -> Study:
@@ -318,17 +330,17 @@ def _validated(file: Path, text: str) -> StudyFile:
         raise InputError(f"{file}{line}: {sentence(place, first['type'], first['msg'])}") from None
 
 
-def _check_model(study: Study, place: str, model: str, text: str, *, keys: bool) -> None:
-    """Everything about a model that can be wrong before a call is made."""
+def _check_model(study: Study, named: _Named, text: str, *, called: bool) -> None:
+    """Everything about a model that can be wrong before a call is made.
+
+    `called`: it needs its key, and what else it is to be sent from the environment.
+    """
+    place, model, headers = named
     try:
         spec = ModelSpec.parse(model)
         settings = settings_for(spec, study.content.endpoints)
-        unset = missing_key(spec, settings)
-        if unset and keys:
-            raise InputError(
-                f"{model} needs the environment variable {unset}, which is not set; export the "
-                "key under that name"
-            )
+        if called:
+            _check_environment(model, missing_key(spec, settings), headers)
         wants_digits = place == "judge.model" and study.content.judge.form == "digits"
         if wants_digits and settings.digits == "none":
             raise InputError(
@@ -342,6 +354,21 @@ def _check_model(study: Study, place: str, model: str, text: str, *, keys: bool)
         line = next((n for n, row in rows if model and model in row), None)
         where = f" line {line}" if line else ""
         raise InputError(f"{study.file}{where}: {place}: {error}") from None
+
+
+def _check_environment(model: str, unset_key: str | None, headers: Mapping[str, str]) -> None:
+    if unset_key:
+        raise InputError(
+            f"{model} needs the environment variable {unset_key}, which is not set; export the "
+            "key under that name"
+        )
+    for name, value in headers.items():
+        variable = value.removeprefix("env:").strip()
+        if value.startswith("env:") and not os.environ.get(variable, "").strip():
+            raise InputError(
+                f"the header {name} needs the environment variable {variable}, which is not set; "
+                "export its value under that name"
+            )
 
 
 def _is_file(path: Path) -> bool:

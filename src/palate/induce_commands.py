@@ -108,7 +108,7 @@ def induce_rubric(
 def _planned(
     path: Path, user: str, model: str | None, seed: int | None, batch: Path | None
 ) -> _Plan:
-    study = load_study(path, keys=batch is None)
+    study = load_study(path, keys=() if model or batch else ("judge",))
     section, judge = user_section(study, user), study.content.judge
     _, parts = split_of(study, section)
     spec = model or judge.model

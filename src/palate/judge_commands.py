@@ -50,7 +50,7 @@ def check_judge(path: Path, options: CheckOptions, *, plan: bool, as_json: bool)
         InputError: the study or the judge cannot be used so; no call was made.
         Stopped: the folder cannot be written, or questions were left to a batch.
     """
-    study = load_study(path, keys=options.batch is None)
+    study = load_study(path, keys=() if options.judge or options.batch else ("judge",))
     items = drawn_items(study, options)
     console = Console(stderr=True)
     if plan:

@@ -90,7 +90,7 @@ def estimate(study: Path, *, limit: int | None = None) -> Forecast:
     Raises:
         InputError: the study could not be run.
     """
-    prepared = prepare(study)
+    prepared = prepare(study, keys=())
     cells = list(prepared.cells())[:limit]
     times: dict[Cell, int] = defaultdict(int)  # repetitions cost the same
     for cell in cells:

@@ -6,12 +6,13 @@ Everything that can be wrong with a study is found here: a run that begins has a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from palate import cards
 from palate.config import (
+    EVERY_MODEL,
     Decoding,
     Study,
     UserSection,
@@ -89,7 +90,7 @@ def folder_name(study: str) -> str:
     return name.strip(" -")[:60] or "run"
 
 
-def prepare(path: Path, *, keys: bool = True) -> Prepared:
+def prepare(path: Path, *, keys: Collection[str] = EVERY_MODEL) -> Prepared:
     """Read a study and all that it names, and check it; no model is called.
 
     `keys` as in `palate.config.load_study`.
@@ -141,9 +142,9 @@ def sampling(role: Role, decoding: Decoding) -> Sampling:
 def prices(study: Study) -> dict[str, Price]:
     """Prices by model as written: those of the study; what runs on this machine is free."""
     free = {
-        model: FREE
-        for _, model in study.content.models()
-        if ModelSpec.parse(model).provider in ("local", "scripted")
+        named.model: FREE
+        for named in study.content.models()
+        if ModelSpec.parse(named.model).provider in ("local", "scripted")
     }
     if any(u.simulator.kind == "lora" and not u.simulator.model for u in study.content.users):
         free |= {f"local:{name}": FREE for name in LOCAL_MODELS}

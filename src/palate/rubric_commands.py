@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from palate.config import load_study
+from palate.config import read_study
 from palate.disk import write_atomically
 from palate.errors import InputError, RubricError
 from palate.histories import Split, read_split
@@ -37,7 +37,7 @@ def verify_rubrics(study: Path) -> None:
         RubricError: a rubric does not hold.
         InputError: the study or a history is wrong.
     """
-    loaded = load_study(study)
+    loaded = read_study(study)
     for user in loaded.content.users:
         rubric = read(loaded.path(user.rubric))
         if user.history is None:
@@ -62,7 +62,7 @@ def freeze_rubric(study: Path, *, user: str, draft: Path, force: bool) -> None:
         RubricError: the draft is no rubric, or cites what is not a training session.
         InputError: no such user or no history, or a rubric is there already.
     """
-    loaded = load_study(study)
+    loaded = read_study(study)
     section = user_section(loaded, user)
     target = loaded.path(section.rubric)
     if target.exists() and not force:

@@ -91,10 +91,13 @@ async def run(
     cells = list(itertools.islice(prepared.cells(), limit))
     done, open_cells = load_state(folder, {cell.key for cell in cells})
     progress = Progress(planned=len(cells), done=len(done), found_done=len(done))
+    seats = Seats(prepared, models, run_id=journal.manifest(folder)["run_id"])
+    if parts != "play":
+        seats.open_judge()
     runner = _Runner(
         prepared,
         folder,
-        Seats(prepared, models, run_id=journal.manifest(folder)["run_id"]),
+        seats,
         open_cells,
         progress,
         observe,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -65,12 +66,7 @@ class Seats:
             },
             **{("candidate", c.name): open_candidate(c, models) for c in content.candidates},
         }
-        judge = models.open(content.judge.model, headers=content.judge.headers)
-        self.judge = Judge(
-            model=judge,
-            sampling=sampling("judge", content.judge),
-            form=judge_form(prepared.study),
-        )
+        self._open = models.open
         generic, session = load_shared("generic"), load_shared("session")
         self._rubrics = {
             user: Rubrics(rubric, generic, session) for user, rubric in prepared.rubrics.items()
@@ -79,6 +75,20 @@ class Seats:
         self._shown_cards: dict[tuple[str, str, cards.Dice], _Shown] = {}
         self._simulator_seats: dict[tuple[str, str, cards.Dice], Seat] = {}
         self._candidate_seats: dict[tuple[str, str, str, cards.Dice], Seat] = {}
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Opened when it is first asked for: a run that only plays needs no key of its."""
+        section = self._prepared.study.content.judge
+        return Judge(
+            model=self._open(section.model, headers=section.headers),
+            sampling=sampling("judge", section),
+            form=judge_form(self._prepared.study),
+        )
+
+    def open_judge(self) -> None:
+        """Open the judge before the first call, so that what is wrong with it is known by then."""
+        _ = self.judge
 
     def table(self, cell: Cell) -> Table:
         """Everything that `cell` is played with."""

@@ -16,7 +16,7 @@ from palate import cards
 from palate.adapter_probe import probe_adapters
 from palate.chat import read_user
 from palate.chat_screen import Screen
-from palate.config import Study, UserSection, load_study
+from palate.config import Study, UserSection, load_study, simulator_part
 from palate.disk import disk, write_atomically
 from palate.errors import InputError, ModelError, PalateError
 from palate.models.client import Completion, Purpose, Request
@@ -48,7 +48,7 @@ def chat(
         InputError: no such user or card, or the simulator cannot be had.
         ModelError: the last call brought nothing, and the person did not ask again.
     """
-    loaded = load_study(study)
+    loaded = load_study(study, keys=() if model else (simulator_part(user),))
     section = _section(loaded, user_section(loaded, user), condition, model)
     simulator = simulator_of(loaded, section)
     cell, chosen = _cell(loaded, user, card)

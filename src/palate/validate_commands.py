@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from palate.adapter_probe import probe_adapters
-from palate.config import Study, load_study
+from palate.config import Study, load_study, simulator_part
 from palate.disk import disk, refuse_other_folder, write_atomically
 from palate.errors import InputError
 from palate.models.pool import Models
@@ -42,7 +42,7 @@ def validate_simulators(path: Path, options: Options, *, plan: bool) -> int:
         InputError: the study cannot be validated; no call was made.
         Stopped: the folder cannot be written, or nothing came back from a model.
     """
-    study = load_study(path)
+    study = load_study(path, keys=_called(options))
     console = Console(stderr=True)
     everyone = persons(study, options)
     _check(study, everyone)
@@ -69,6 +69,12 @@ def validate_simulators(path: Path, options: Options, *, plan: bool) -> int:
         say("Stopped; the same command takes it up again.", console)
         return 3
     return _conclude(found, asked, folder, console)
+
+
+def _called(options: Options) -> tuple[str, ...]:
+    """The parts of the study whose models are called."""
+    simulators = tuple(map(simulator_part, options.users)) or ("users",)
+    return (*simulators, "judge") if options.judged else simulators
 
 
 def _check(study: Study, everyone: Sequence[Person]) -> None:
