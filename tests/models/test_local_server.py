@@ -185,6 +185,17 @@ async def test_a_broken_weights_file_is_said_in_one_sentence(tmp_path, monkeypat
         await local.start("smollm2-135m")
 
 
+async def test_nothing_is_imported_from_the_folder_in_which_a_person_works(tmp_path, monkeypatch):
+    for name in ("json", "xllamacpp", "palate", "re"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(1)", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    served = local.weights.Served(tmp_path / "missing.gguf", "missing")
+    monkeypatch.setitem(local._WEIGHTS, "smollm2-135m", lambda: served)
+    with pytest.raises(InputError) as refused:
+        await local.start("smollm2-135m")
+    assert "ended with code" not in str(refused.value)  # the server itself said what is wrong
+
+
 async def test_an_embedded_model_that_does_not_exist_is_refused():
     with pytest.raises(InputError, match="local:gpt-9 does not exist; the embedded models are"):
         await local.start("gpt-9")

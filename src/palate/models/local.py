@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from palate.errors import InputError
-from palate.models import weights
+from palate.models import local_process, weights
 from palate.models.local_process import LocalSettings
 from palate.models.spec import LOCAL_SLOTS, EndpointSettings
 
@@ -180,8 +180,9 @@ def _slots(adapters: Sequence[Path]) -> int:
 
 
 def _process() -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "palate.models.local_process"],
+    return subprocess.Popen(  # noqa: S603 - our own file
+        # -P and the file's path: nothing is imported from the folder in which a person works.
+        [sys.executable, "-P", local_process.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

