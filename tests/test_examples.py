@@ -252,6 +252,17 @@ def test_in_one_pass_later_windows_repeat_earlier_turns_unsupervised():
     assert counts.without_context == 0
 
 
+def test_the_first_target_of_a_later_window_comes_on_top_of_its_half():
+    """Half of 140 is 70, and the target has 3: the 72 of one exchange before it are room enough."""
+    kit = tiny()
+    made, _ = kit.made(LONG, max_tokens=140)
+    assert [kit.targets(example) for example in made] == [
+        [f"u{n}<|im_end|>" for n in range(4)],
+        [f"u{n}<|im_end|>" for n in range(4, 7)],
+        [f"u{n}<|im_end|>" for n in range(7, 10)],
+    ]
+
+
 def test_a_target_is_learned_without_context_rather_than_cut():
     kit = tiny()
     made, counts = kit.made(session("x" * 300, "ok", "y" * 300, "fine"), max_tokens=100)
@@ -277,6 +288,22 @@ def test_a_target_that_fits_alone_but_not_beside_the_system_text_says_so():
     made, counts = tiny().made(session("a", "ok"), system="s" * 300, max_tokens=100)
     assert made == []
     assert counts.skipped == {"too_long_with_system_text": 1}
+
+
+@pytest.mark.parametrize(
+    ("letters", "reason"), [(99, "too_long_with_system_text"), (100, "too_long_target")]
+)
+def test_the_end_of_a_turn_is_among_the_tokens_of_a_target_that_is_too_long(letters, reason):
+    made, counts = tiny().made(session("a", "z" * letters), max_tokens=100)
+    assert made == []
+    assert counts.skipped == {reason: 1}
+
+
+def test_leaving_that_fitted_nowhere_is_not_counted_as_learned():
+    chat = session("a", "one", "b", "z" * 200, ended_by="quit")
+    made, counts = tiny().made(chat, max_tokens=150)
+    assert [example.leaves_from for example in made] == [None]
+    assert (counts.supervised_messages, counts.quits) == (1, 0)
 
 
 @pytest.mark.parametrize("template", [CHATML, STRIPPING, THINKING, USER_FIRST])

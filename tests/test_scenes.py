@@ -83,6 +83,11 @@ def test_a_card_of_the_library_needs_no_file_in_the_study(study):
     assert found.scenario != ""
 
 
+def test_a_studys_own_card_comes_before_the_librarys_of_the_same_id(study):
+    (study.folder / "cards/gu-qiuping-zh.json").write_text(card("Mine", ""), "utf-8")
+    assert scenes(study)(session("gu-qiuping-zh")).character == "Mine"
+
+
 def test_a_session_whose_card_is_nowhere_gets_a_neutral_scene_and_is_counted(study):
     known = scenes(study)
     assert known(session("gone")) == Scene("en", "the character", "", "Wren")

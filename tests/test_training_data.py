@@ -89,3 +89,35 @@ def test_the_record_counts_what_was_learned_from_and_names_all_that_was_used():
     assert len(record.validation_sessions) == 1
     assert (record.examples, record.supervised_messages, record.tokens) == (4, 12, 1200)
     assert record.skipped == {"blank": 1}
+
+
+def test_a_session_that_fills_the_budget_to_the_last_token_is_taken():
+    assert len(drawn(SESSIONS, encode, budget=900, seed=1)) == 3
+    assert names(drawn([session("short", 1)], encode, budget=100, seed=0)) == ["short"]
+
+
+def test_the_seed_says_which_chat_is_held_out():
+    encoded = drawn(SESSIONS, encode, budget=None, seed=1)
+    chats = [{f"s{n}", f"s{n + 10}"} for n in range(10)]
+    held = {tuple(names(held_out(encoded, chats, seed=seed).validation)) for seed in range(8)}
+    assert len(held) > 1
+    turned = held_out(encoded, chats[::-1], seed=1)
+    assert names(turned.validation) == names(held_out(encoded, chats, seed=1).validation)
+
+
+def test_what_stops_the_training_is_not_what_is_learned():
+    encoded = drawn(SESSIONS[:5], encode, budget=None, seed=1)
+    chosen = held_out(encoded, [{f"s{n}"} for n in range(5)], seed=1)
+    learned = [example.session_id for example in chosen.training_examples]
+    stopping = [example.session_id for example in chosen.validation_examples]
+    assert sorted(learned + stopping) == ["s0", "s1", "s2", "s3", "s4"]
+    assert (learned, stopping) == (names(chosen.learned), names(chosen.validation))
+
+
+def test_of_a_chat_that_is_held_out_a_silent_branch_stops_nothing():
+    encoded = drawn(
+        [*SESSIONS[:5], *(silent(f"q{n}") for n in range(5))], encode, budget=None, seed=1
+    )
+    chosen = held_out(encoded, [{f"s{n}", f"q{n}"} for n in range(5)], seed=1)
+    [held] = names(chosen.validation)
+    assert held.startswith("s")

@@ -108,6 +108,12 @@ def test_nothing_but_a_typed_token_at_a_chosen_end_is_the_leaving():
     assert skipped(*chat, ended_by="quit") == {}
 
 
+def test_a_typed_token_in_mid_chat_is_counted_where_the_session_ended_by_choice_too():
+    chat = [("c", "Hi."), ("u", "[QUIT]"), ("c", "And?"), ("u", "bye")]
+    assert said(*chat, ended_by="quit") == [("c", "Hi.\nAnd?"), ("u", "bye\n[QUIT]")]
+    assert skipped(*chat, ended_by="quit") == {"only_quit_typed": 1}
+
+
 def test_a_token_inside_a_sentence_and_a_characters_token_are_text():
     chat = [("c", "Type [QUIT]"), ("u", "what does [QUIT] do?")]
     assert said(*chat) == chat

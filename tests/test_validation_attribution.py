@@ -86,3 +86,45 @@ def test_too_few_training_messages_are_named():
     found = attribution({**TWO, "new": trained(["hi"] * 12)}, {}, seed=1)
     assert found.authors == ()
     assert "new" in found.reason
+
+
+def test_of_a_very_long_message_the_beginning_is_read():
+    assert [len(group) for group in grouped(["x" * 5000], 1)] == [2000]
+
+
+@pytest.mark.train
+def test_three_groups_are_enough_to_learn_a_person_from():
+    """25 messages are two groups and a half, which is two; 26 are three."""
+    for number, told in ((24, True), (30, False)):
+        found = attribution({**TWO, "new": trained(messages(LOUD, number, 9))}, {}, seed=1)
+        assert (found.reason is not None) is told
+
+
+@pytest.mark.train
+def test_a_person_who_wrote_ten_times_as_much_is_not_for_that_the_likelier_author():
+    """Groups of six calm messages and four loud ones: half would be his, weighed by number."""
+    much = {"calm": trained(messages(CALM, 300, 1)), "loud": trained(messages(LOUD, 30, 2))}
+    mixed = []
+    for number in range(20):
+        mixed += messages(CALM, 6, 100 + number) + messages(LOUD, 4, 200 + number)
+    found = attribution(much, {"human": {"calm": mixed}}, seed=1)
+    assert found.authors[0].confusion[0] == (0, 20)
+
+
+@pytest.mark.train
+def test_somebody_who_is_not_among_the_persons_counts_for_nothing():
+    human = {"loud": messages(LOUD, 20, 4), "gone": messages(CALM, 60, 5)}
+    found = attribution(TWO, {"human": human}, seed=1)
+    assert found.authors[0].accuracy.n == 2
+    assert (found.authors[0].confusion, found.chance) == (((0, 0), (0, 2)), 1.0)
+
+
+@pytest.mark.train
+def test_case_alone_tells_two_people_apart():
+    two = {
+        "low": trained(messages(CALM, 60, 1)),
+        "high": trained([text.upper() for text in messages(CALM, 60, 2)]),
+    }
+    human = {"low": messages(CALM, 20, 3), "high": [t.upper() for t in messages(CALM, 20, 4)]}
+    found = attribution(two, {"human": human}, seed=1)
+    assert found.authors[0].confusion == ((2, 0), (0, 2))

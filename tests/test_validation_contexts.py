@@ -137,3 +137,27 @@ def test_a_draw_has_as_many_different_contexts_as_asked_for(sessions, turns, lim
 def test_a_limit_below_one_is_refused():
     with pytest.raises(ValueError, match="limit"):
         contexts(many(1, 3), limit=0)
+
+
+def test_few_contexts_where_the_user_stayed_leave_the_room_to_those_where_they_left():
+    """6 left and 6 stayed; of 11 a quarter is 3, but 8 who stayed are not to be had."""
+    drawn = contexts(many(6, 1), limit=11, seed=1)
+    assert sum(context.left for context in drawn) == 5
+    assert len({(context.session_id, context.turn) for context in drawn}) == 11
+
+
+def test_the_seed_says_in_which_order_the_sessions_are_gone_through():
+    """Every second of six: in one fixed order there would be two draws, whatever the seed."""
+    sessions = many(6, 1, ended_by="limit")
+    drawn = [contexts(sessions, limit=3, seed=seed) for seed in range(20)]
+    assert len({tuple(context.session_id for context in some) for some in drawn}) > 2
+
+
+def test_the_seed_says_with_which_turn_a_draw_begins():
+    """Every second of a session's ten turns: the even by some seeds, the odd by others."""
+    sessions = many(1, 10, ended_by="limit")
+    drawn = [contexts(sessions, limit=5, seed=seed) for seed in range(20)]
+    assert {tuple(context.turn for context in some) for some in drawn} == {
+        (0, 2, 4, 6, 8),
+        (1, 3, 5, 7, 9),
+    }

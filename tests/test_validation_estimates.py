@@ -121,3 +121,33 @@ def test_what_is_missing_must_have_a_reason():
         Estimate(value=1.0)
     with pytest.raises(ValidationError, match="two ends"):
         Estimate(value=1.0, low=0.0)
+
+
+def test_a_difference_rests_on_the_sessions_of_its_poorer_side():
+    """4 / 2 less 2 / 1; the second side has values in one session alone."""
+    estimate = pooled_difference([(1.0, 1.0), (3.0, 1.0)], [(2.0, 1.0), (0.0, 0.0)], seed=1)
+    assert (estimate.value, estimate.low, estimate.sessions) == (0.0, None, 1)
+    assert "one session" in estimate.reason
+
+
+def test_a_difference_counts_the_observations_of_its_first_side():
+    """(1 + 3) / 4 less (2 + 0) / 2."""
+    estimate = pooled_difference([(1.0, 2.0), (3.0, 2.0)], [(2.0, 1.0), (0.0, 1.0)], seed=1)
+    assert (estimate.value, estimate.n) == (0.0, 4)
+
+
+def test_an_interval_ends_where_its_scale_does():
+    """Values 0 and 1 of two sessions: t(1) = 12.7 makes it far wider than all shares."""
+    estimate = mean([0.0, 1.0], ["a", "b"], seed=1, scale=SHARE)
+    assert (estimate.low, estimate.high) == (0.0, 1.0)
+
+
+def test_the_seed_draws_the_sessions_of_an_interval():
+    values = [0.0, 1.0, 2.0, 3.0]
+    ends = {pooled(values, [1.0] * 4, seed=seed).low for seed in (1, 2)}
+    assert len(ends) == 2
+
+
+def test_a_weighted_share_counts_what_was_made_not_what_it_is_worth():
+    """Weights 9, 1, 1: 121 / 83 of an observation, from three."""
+    assert weighted_share([True, False, False], [9.0, 1.0, 1.0], sessions=3).n == 3

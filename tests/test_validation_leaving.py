@@ -118,3 +118,22 @@ def test_a_simulator_that_never_leaves_has_recall_0_and_no_precision():
 def test_silence_is_no_decision():
     silent = [said("a", 0, text=""), said("a", 1)]
     assert [d.turn for d in decisions(EVERYWHERE, silent)] == [1]
+
+
+def test_a_drawn_contexts_weight_is_its_decisions():
+    assert decisions([context("a", 0, weight=4.0)], [said("a", 0)]) == [
+        Decision("a", 0, False, False, 4.0)
+    ]
+
+
+def test_how_often_the_person_left_is_told_over_all_contexts_not_those_answered():
+    """2 of 8, though only the first three of them were answered."""
+    found = leaving(decisions(EVERYWHERE, SAID[:3]), EVERYWHERE, seed=1)
+    assert found.real_rate == 0.25
+
+
+def test_a_share_names_the_sessions_that_it_rests_on():
+    """The persons left in a and b; stayed in a, b and c; the simulator left in a and b."""
+    found = leaving(decisions(EVERYWHERE, SAID), EVERYWHERE, seed=1)
+    shares = (found.recall, found.precision, found.false_quit_rate)
+    assert [(share.n, share.sessions) for share in shares] == [(2, 2), (2, 2), (6, 3)]

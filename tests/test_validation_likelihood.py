@@ -202,3 +202,70 @@ def test_whole_sessions_are_drawn_until_the_budget_is_full():
     assert taken == drawn(sessions[::-1], max_tokens=60, seed=1)
     assert len(drawn(sessions, max_tokens=1, seed=1)) == 1
     assert drawn(sessions, max_tokens=None, seed=1) == sessions
+
+
+def by_message(session, system):
+    """As `encode`, but each message is an example, as where a template needs it turn by turn."""
+    [whole] = encode(session, system)
+    ends = [n for n, token in enumerate(whole.input_ids, 1) if token == number(".")]
+    found = []
+    for start, end in zip([0, *ends], ends, strict=False):
+        leaves = whole.leaves_from if end == ends[-1] else None
+        supervised = tuple(start <= n and whole.supervised[n] for n in range(end))
+        found.append(Example(session.session_id, whole.input_ids[:end], supervised, 1, leaves))
+    return found
+
+
+def test_a_session_of_several_examples_has_the_sums_of_all():
+    """The sessions that, in one example each, have 11 over 5 and 6 over 2 (and 7 over 2)."""
+    several = Meter("base-1", by_message, Scoring(), {})
+    found = session_nlls([TWO[0], session("s3", "so", "bye now", ended_by="quit")], several, plain)
+    assert [nll.messages for nll in found] == [(11.0, 5), (9.0, 4)]
+    assert [nll.leaving for nll in found] == [(0.0, 0), (7.0, 2)]
+
+
+def test_sessions_are_scored_sixteen_together_and_none_is_lost():
+    score, done = Scoring(), []
+    sessions = [session(f"s{n}", "a" * n) for n in range(1, 18)]
+    found = session_nlls(sessions, meter(score), plain, done=done.append)
+    assert [nll.messages.total for nll in found] == [n + 1.0 for n in range(1, 18)]
+    assert score.calls == [(None, 16), (None, 1)]
+    assert done == [0, 16, 1]
+
+
+def test_a_session_whose_text_changed_is_measured_anew(tmp_path):
+    with Answers(tmp_path / "nll.jsonl", SessionNll) as answers:
+        session_nlls([session("s1", "hi")], meter(Scoring()), plain, answers=answers)
+        [found] = session_nlls([session("s1", "hello")], meter(Scoring()), plain, answers=answers)
+    assert found.messages == (6.0, 2)
+
+
+def test_a_session_that_is_left_out_is_in_no_conditions_number():
+    """Of s1 one condition lost a message, so s2 alone counts: 6 over 2 in both."""
+    whole = session_nlls(TWO, meter(Scoring()), plain)
+    short = whole[0].model_copy(update={"messages": Summed(3.0, 2)})
+    found = likelihoods({"raw": whole, "profile": [short, whole[1]]}, seed=1)
+    for condition in ("raw", "profile"):
+        estimate = found[condition].messages
+        assert (estimate.value, estimate.n, estimate.sessions) == (3.0, 2, 1)
+
+
+def test_leaving_begins_with_the_first_token_that_differs():
+    """5 is the farewell's; 7 and 6 differ, and what comes after is leaving's, though alike."""
+    with_quit = [Example("s", (1, 5, 7, 8, 9), (False, True, True, True, True), 1, leaves_from=1)]
+    without = [Example("s", (1, 5, 6, 8, 9), (False, True, True, True, True), 1)]
+    assert leaving_tokens(with_quit, without) == 3
+
+
+def test_a_session_that_is_too_long_for_what_is_left_makes_room_for_a_shorter_one():
+    """25 tokens, 301 and 25: beside either short one the long one has no room in 50."""
+    sessions = [session("a", "x" * 96), session("long", "x" * 1200), session("b", "x" * 96)]
+    taken = [drawn(sessions, max_tokens=50, seed=seed) for seed in range(20)]
+    found = {tuple(sorted(one.session_id for one in some)) for some in taken}
+    assert found == {("a", "b"), ("long",)}
+
+
+def test_the_seed_says_which_sessions_are_measured():
+    sessions = [session(f"s{n}", "x" * 96) for n in range(10)]
+    found = {drawn(sessions, max_tokens=1, seed=seed)[0].session_id for seed in range(8)}
+    assert len(found) > 1

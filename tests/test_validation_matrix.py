@@ -6,7 +6,7 @@ from palate.simulators.validation.likelihood import SessionNll, Summed
 from palate.simulators.validation.matrix import own_against_others
 
 
-def nlls(person, adapter, *sessions):
+def nlls(person, adapter, *sessions, leaving=(0.0, 0)):
     return [
         SessionNll(
             user_id=person,
@@ -14,7 +14,7 @@ def nlls(person, adapter, *sessions):
             adapter=adapter,
             question=f"{person}/{adapter}/{number}",
             messages=Summed(*sums),
-            leaving=Summed(0.0, 0),
+            leaving=Summed(*leaving),
         )
         for number, sums in enumerate(sessions)
     ]
@@ -72,3 +72,34 @@ def test_without_tokens_nothing_is_decided():
     found = own_against_others(empty, seed=1)
     assert (found.diagonal_wins, found.rows[0].nll) == (None, (None, None))
     assert found.reason == "no held-out message was measured"
+
+
+def test_a_long_session_weighs_as_much_as_its_tokens_and_leaving_nothing():
+    """(4 + 2) / (2 + 6), not the mean of 2 and 1/3; leaving's 90 nats are told apart."""
+    sums = nlls("ann", "ann", (4.0, 2), (2.0, 6), leaving=(90.0, 3))
+    [one] = own_against_others({"ann": {"ann": sums}}, seed=1).rows
+    assert (one.nll, one.tokens) == ((0.75,), 8)
+
+
+def test_a_tie_with_another_is_no_win():
+    world = {person: row(person, ann=[(4.0, 2)], bob=[(4.0, 2)]) for person in ("ann", "bob")}
+    found = own_against_others(world, seed=1)
+    assert [r.own_is_lowest for r in found.rows] == [False, False]
+    assert found.diagonal_wins is False
+
+
+def test_one_undecided_row_leaves_the_diagonal_undecided():
+    world = {
+        "ann": row("ann", ann=[(2.0, 2)], bob=[(4.0, 2)]),
+        "bob": row("bob", ann=[(0.0, 0)], bob=[(0.0, 0)]),
+    }
+    found = own_against_others(world, seed=1)
+    assert [r.own_is_lowest for r in found.rows] == [True, None]
+    assert (found.diagonal_wins, found.reason) == (None, None)
+
+
+def test_rows_and_columns_are_in_the_order_of_the_persons():
+    world = {p: WORLD[p] for p in ("cat", "ann", "bob")}
+    found = own_against_others(world, seed=1)
+    assert found.persons == ("cat", "ann", "bob")
+    assert [r.nll for r in found.rows] == [(3.0, 1.0, 2.0), (2.5, 1.5, 3.0), (4.0, 3.0, 2.0)]

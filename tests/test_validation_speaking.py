@@ -58,10 +58,10 @@ def voice(model, **changes):
     return Voice(**values)
 
 
-async def spoken(tmp_path, model, contexts, *, samples=1, **changes):
+async def spoken(tmp_path, model, contexts, *, samples=1, seed=5, **changes):
     with Answers(tmp_path / "said.jsonl", Utterance) as answers:
         return await speak(
-            voice(model, **changes), contexts, answers=answers, seed=5, samples=samples
+            voice(model, **changes), contexts, answers=answers, seed=seed, samples=samples
         )
 
 
@@ -112,6 +112,8 @@ async def test_what_is_in_the_journal_is_not_asked_again(tmp_path):
         {"sampling": Sampling(temperature=0.1)},
         {"condition": "prompted"},
         {"user_id": "u2"},
+        {"seed": 6},
+        {"prompt": lambda context: (ChatMessage("system", "You talk."),)},
     ],
 )
 async def test_another_simulator_is_asked_anew(tmp_path, changes):
@@ -239,3 +241,71 @@ async def test_a_message_that_alone_exceeds_the_context_is_a_failure(tmp_path):
     (failure,) = said.failures
     assert "longer than the model's context" in failure.reason
     assert said.counts(1).shortened == 0
+
+
+async def test_another_model_under_the_same_simulator_is_asked_anew(tmp_path):
+    await spoken(tmp_path, Answering(lambda request: "one"), [context(0)])
+    other = Answering(lambda request: "two")
+    other.name = "openai:other"
+    said = await spoken(tmp_path, other, [context(0)])
+    assert said.utterances[0].text == "two"
+
+
+async def test_an_empty_answer_another_turn_and_another_seed_are_drawn_with_other_seeds(tmp_path):
+    """Three attempts at each of two turns under two seeds of the study: twelve draws."""
+    seeds = []
+    for seed in (5, 6):
+        model = Answering(lambda request: Completion("", "empty"))
+        await spoken(tmp_path / str(seed), model, [context(0), context(1)], seed=seed, seeded=True)
+        seeds += [request.sampling.seed for request in model.asked]
+    assert len(seeds) == len(set(seeds)) == 12
+
+
+async def test_a_refusal_is_not_asked_again_and_is_no_answer_that_was_cut(tmp_path):
+    endings = {"reply 0": "refused", "reply 1": "length", "reply 2": "ok"}
+
+    def answer(request):
+        status = endings[request.messages[-1].text]
+        return Completion("" if status == "refused" else "so", status)
+
+    model = Answering(answer)
+    said = await spoken(tmp_path, model, [context(0), context(1), context(2)])
+    assert len(model.asked) == 3
+    assert [u.finish for u in said.utterances] == ["refused", "length", "ok"]
+    counts = said.counts(3)
+    assert (counts.said, counts.silent, counts.cut) == (2, 1, 1)
+
+
+async def test_what_an_answer_took_is_the_sum_of_its_attempts(tmp_path):
+    texts = iter(("", "", "so"))
+
+    def answer(request):
+        return Completion(next(texts), "ok", usage=Usage(10, 1), attempts=2)
+
+    said = await spoken(tmp_path, Answering(answer), [context(0)])
+    [utterance] = said.utterances
+    assert (utterance.text, utterance.attempts, utterance.usage) == ("so", 6, Usage(30, 3))
+
+
+async def test_of_several_samples_the_first_is_counted(tmp_path):
+    """Two of three come back at each of two contexts; the first of turn 1 is lost."""
+
+    def answer(request):
+        place = (request.messages[-1].text, request.purpose.cell)
+        lost = place in {("reply 0", "u1/s1/lora/2"), ("reply 1", "u1/s1/lora/1")}
+        return TransportError("no answer from openai:sim") if lost else "so"
+
+    said = await spoken(tmp_path, Answering(answer), [context(0), context(1)], samples=3)
+    assert [(u.turn, u.sample) for u in said.utterances] == [(0, 0), (0, 2), (1, 1), (1, 2)]
+    assert [(u.turn, u.sample) for u in said.first()] == [(0, 0)]
+    counts = said.counts(2)
+    assert (counts.said, counts.failed) == (1, 1)
+
+
+async def test_the_system_text_is_what_a_server_may_keep_for_the_next_call(tmp_path):
+    model = Answering(lambda request: "so")
+    await spoken(tmp_path, model, [context(0)])
+    await spoken(
+        tmp_path, model, [context(1)], prompt=lambda context: (ChatMessage("user", "Well?"),)
+    )
+    assert [request.cache_prefix for request in model.asked] == [1, 0]

@@ -81,3 +81,28 @@ def test_case_is_told_only_where_there_are_latin_letters():
     lower = habit(found, "lower_case")
     assert (lower.human, lower.simulated) == (None, 0.5)
     assert "Latin" in lower.difference.reason
+
+
+def test_a_spread_has_values_that_occur():
+    """Of 1 to 10 words: the first, third, fifth, eighth and ninth of the ten."""
+    ten = surface(of(*(("a " * n, "a") for n in range(1, 11))), seed=1)
+    human = measure(ten, "words").human
+    assert (human.p10, human.p25, human.median, human.p75, human.p90) == (1, 3, 5, 8, 9)
+
+
+def test_the_simulators_bars_are_of_its_own_messages():
+    """Words 3, 4, 5, 6 in the bars [0, 2), [2, 3), [3, 5), [5, 8)."""
+    words = measure(surface(FOUR, seed=1), "words")
+    assert words.bars.simulated[:4] == (0, 0, 2, 2)
+
+
+def test_smileys_and_signs_of_arithmetic_are_no_marks():
+    assert marks("a+b=c 🙂") == 0.0
+
+
+def test_a_habit_that_some_sessions_do_not_show_on_one_side_is_compared_over_the_others():
+    """Human: one of two without a capital; simulated: two of three. 2/3 less 1/2."""
+    found = surface(of(("嗯", "fine"), ("ok", "Yes"), ("Hm", "so")), seed=1)
+    lower = habit(found, "lower_case")
+    assert (lower.human, lower.simulated) == (0.5, pytest.approx(2 / 3))
+    assert lower.difference.value == pytest.approx(1 / 6)

@@ -65,6 +65,7 @@ def test_a_simulator_that_is_the_person_cannot_be_told_apart():
     assert found.auc.low < 0.5 < found.auc.high
     assert found.p > 0.05
     assert (found.human, found.simulated, found.folds) == (64, 64, 5)
+    assert (found.auc.n, found.auc.sessions) == (128, 8)
 
 
 @pytest.mark.train
@@ -101,3 +102,17 @@ def test_too_few_sessions_or_messages_are_not_measured(sessions, messages):
     found = two_sample(world(str, sessions=sessions, messages=messages), seed=1)
     assert (found.auc.value, found.p) == (None, None)
     assert f"{sessions * messages} pairs of {sessions} sessions" in found.auc.reason
+
+
+@pytest.mark.train
+def test_twenty_messages_of_five_sessions_are_enough():
+    found = two_sample(world(str, sessions=5, messages=4), seed=1, permutations=0)
+    assert found.auc.value is not None
+    assert (found.human, found.folds) == (20, 5)
+
+
+@pytest.mark.train
+def test_the_seed_draws_the_swaps():
+    pairs = world(lambda text: text.replace("the", "teh"), sessions=6, messages=4)
+    found = {two_sample(pairs, seed=seed, permutations=19).p for seed in range(4)}
+    assert len(found) > 1

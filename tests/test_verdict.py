@@ -65,15 +65,15 @@ def fooling(value, low, high, *, flips=0.1, counts=True):
     )
 
 
-def consistency(over, *, apart=True):
+def consistency(over, *, apart=True, counts=True, control=(40.0, 30.0, 50.0)):
     return Consistency(
-        judge="openai:j",
-        counts_toward_verdict=True,
+        judge="openai:j" if counts else "local:smollm2-135m",
+        counts_toward_verdict=counts,
         form="json",
         prompts={},
         shown_messages=12,
         own=estimate(70.0, 60.0, 80.0),
-        control=estimate(40.0, 30.0, 50.0),
+        control=estimate(*control),
         ceiling=estimate(90.0, 80.0, 100.0),
         over_control=estimate(*over),
         tells_people_apart=apart,
@@ -351,3 +351,64 @@ def test_what_speaks_against_it_comes_first():
     found = told(**{**GOOD, "fooling": fooling(0.02, 0.0, 0.05), "surface": surface(20, 60)})
     assert "nearly always finds" in found.reasons[0]
     assert "3.0 times as long" in found.reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("measures", "level"),
+    [
+        ({"likelihood": likelihood(-0.1, -0.2, 0.0)}, "weak"),
+        ({"two_sample": two_sample(0.95, 0.9, 1.0)}, "fit"),
+        ({"fooling": fooling(0.02, 0.0, 0.1)}, "weak"),
+        ({"fooling": fooling(0.02, 0.0, 0.05, flips=0.5)}, "unusable"),
+        ({"fooling": fooling(0.2, 0.1, 0.35)}, "fit"),
+        ({"fooling": fooling(0.8, 0.65, 0.9)}, "fit"),
+        ({"consistency": consistency((-5.0, -9.0, 0.0))}, "unusable"),
+        ({"consistency": consistency((5.0, 0.0, 9.0))}, "weak"),
+        ({"leaving": leaving(false=(0.2, 0.1, 0.3))}, "fit"),
+        ({"leaving": leaving(false=(0.4, 0.25, 0.5))}, "weak"),
+        ({"leaving": leaving(hits=1, misses=19, recall=(0.05, 0.0, 0.2))}, "fit"),
+        ({"leaving": leaving(hits=0, misses=5, recall=(0.0, 0.0, 0.4))}, "weak"),
+    ],
+)
+def test_an_interval_that_ends_at_a_threshold(measures, level):
+    assert told(**{**GOOD, **measures}).level == level
+
+
+def test_a_lead_whose_interval_touches_0_could_be_chance():
+    assert told(**GOOD, over_matrix=matrix(True, (0.2, 0.0, 0.4))).level == "weak"
+
+
+def test_the_interval_and_not_its_number_makes_a_caricature():
+    found = told(**{**GOOD, "fooling": fooling(0.8, 0.6, 1.0)})
+    assert found.level == "fit"
+    assert "Too few pairs to say how often the judge is fooled" in said(found)
+
+
+def test_the_embedded_judges_scores_of_identity_do_not_count():
+    """Neither against a simulator nor for it: with likelihood alone nothing is proven."""
+    against = consistency((-5.0, -9.0, -1.0), counts=False)
+    assert told(**{**GOOD, "consistency": against}).level == "fit"
+    only = {"likelihood": GOOD["likelihood"]}
+    for counts, level in ((True, "fit"), (False, "cannot be told")):
+        score = consistency((30.0, 20.0, 40.0), counts=counts)
+        assert told(**only, consistency=score).level == level
+
+
+def test_identity_without_a_control_says_why_it_does_not_count():
+    alone = consistency((None,), apart=None, control=(None, None, None, "nobody else is validated"))
+    found = told(**{**GOOD, "consistency": alone})
+    assert "has no control (nobody else is validated) and does not count" in said(found)
+
+
+def test_a_persons_own_row_of_the_matrix_is_read():
+    lost = matrix(False, (-0.2, -0.3, -0.1)).rows[0].model_copy(update={"user_id": "u2"})
+    both = WINS.model_copy(update={"rows": (lost, *WINS.rows)})
+    assert told(**GOOD, over_matrix=both).level == "fit"
+
+
+def test_length_is_judged_by_characters_alone():
+    """Three times the words, each a third as long."""
+    characters = surface(20, 25).distributions[0]
+    words = surface(5, 15).distributions[0].model_copy(update={"name": "words"})
+    both = Surface(messages=40, distributions=(characters, words), habits=())
+    assert told(**{**GOOD, "surface": both}).level == "fit"

@@ -21,6 +21,7 @@ def of(text, *earlier, character="Captain Mara Voss"):
         "mara asked: why",
         "你是机器人吗？",
         "how can I open it?",
+        "I asked Captain Mara Voss: why?",
     ],
 )
 def test_an_ordinary_message_has_no_flag(text):
@@ -33,6 +34,7 @@ def test_an_ordinary_message_has_no_flag(text):
         ("Where to?", "where to"),
         ("  OK!! ", "ok."),
         ("ＡＢＣ", "abc"),
+        ("_hm_", "hm"),
         ("…", "…"),
         ("🦊", "🦊"),
         ("去哪里？", "去哪里"),

@@ -137,7 +137,12 @@ def _why_not(groups: Mapping[str, int], size: int) -> str | None:
 
 
 def _learned(groups: Mapping[str, Sequence[str]], seed: int) -> _Learned:
-    """Trained with the persons weighing the same, however much each wrote."""
+    """Trained with the persons weighing the same in the loss, however much each wrote.
+
+    What is rare is counted over all groups, so over those of whoever wrote most. Of four real
+    people with 374 to 1,038 groups (`benchmarks/real_people.py`) each was named for 23 to 26 % of
+    equally weighted held-out groups, so nothing is evened out there.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
