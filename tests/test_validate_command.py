@@ -3,15 +3,28 @@
 import json
 
 import pytest
+from rich.console import Console
 
 from palate.cli import palate as command_line
-from palate.config import load_study
+from palate.config import load_study, read_study
 from palate.errors import InputError, PalateError
-from palate.simulators import Profile, ProfileProvenance, freeze, measured, save_profile
+from palate.models.client import Sampling
+from palate.simulators import (
+    Profile,
+    ProfileProvenance,
+    Simulator,
+    freeze,
+    measured,
+    save_profile,
+)
+from palate.simulators.validation.answers import Answers
+from palate.simulators.validation.likelihood import SessionNll
 from palate.simulators.validation.records import Validation
 from palate.types import Session, TrainingSession
-from palate.validation_conditions import conditions_named
+from palate.validation_conditions import Condition, conditions_named
+from palate.validation_likelihood import likelihoods_of
 from palate.validation_setup import Options, persons
+from trained_folders import HUB, with_adapters
 from worlds import write_study
 
 USERS = ("u1", "u2")
@@ -132,6 +145,33 @@ def test_a_condition_that_is_not_there_is_shown_with_its_reason(study):
     assert "profile.json does not exist" in found["profile"].absent["fooling"]
     assert "holds no finished training" in found["lora"].absent["leaving"]
     assert found["lora"].verdict.level == "cannot be told"
+
+
+def test_no_folder_of_the_machine_reaches_the_report(study):
+    toml = (study / "study.toml").read_text("utf-8")
+    scripted = f"scripted:{study / 'replies.json'}"
+    (study / "study.toml").write_text(toml.replace("scripted:replies.json", scripted), "utf-8")
+    assert validate(study) == 0
+    folder = study / "validations" / "tiny"
+    for name in ("validation.json", "report.html"):
+        text = (folder / name).read_text("utf-8")
+        assert str(study.parent) not in text
+        assert "simulators/u1/profile.json does not exist" in text
+    found = conditions(study)
+    assert found["profile"].absent["surface"] == (
+        "simulators/u1/profile.json does not exist; write it with `palate simulator profile study "
+        "--user u1`"
+    )
+    assert "`palate simulator train study --user u1`" in found["lora"].absent["surface"]
+    assert found["raw"].model == "scripted:replies.json"
+
+
+def test_off_a_terminal_the_asking_says_whose_turn_it_is_and_answers_of_all(study, capsys):
+    assert validate(study, "--conditions", "raw,prompted") == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "Asking:" in line]
+    # Two people and six contexts; a message, a pair and a score of each condition, two controls.
+    assert lines[0] == "Asking: u1, their own messages, judged · 0 of at most 96 answers"
+    assert lines[-1] == "Asking: u2, prompted, judged · 96 of at most 96 answers"
 
 
 def test_likelihoods_of_a_model_that_is_elsewhere_have_a_reason(study):
@@ -268,6 +308,23 @@ def test_conditions_are_named_once_each_in_the_order_of_the_table():
     assert conditions_named(" lora, raw,lora") == ("raw", "lora")
     with pytest.raises(InputError, match="nothing"):
         conditions_named(" , ")
+
+
+@pytest.mark.parametrize("changed", [{"revision": "b" * 40}, {"name": "tiny-test/other"}])
+def test_adapters_of_two_bases_are_not_read_side_by_side(study, tmp_path, changed):
+    with_adapters(study, u1={"base": HUB}, u2={"base": {**HUB, **changed}})
+    options = Options(conditions=("lora",))
+    everyone = persons(read_study(study), options)
+    with Answers(tmp_path / "nll.jsonl", SessionNll) as answers:
+        found = likelihoods_of(everyone, options, answers, seed=1, console=Console(quiet=True))
+    assert found.reason.startswith("the adapters belong to 2 bases")
+    assert (found.by_person, found.matrix) == ({}, None)
+
+
+def test_a_simulator_that_no_server_holds_is_not_asked():
+    simulator = Simulator("u1", "raw", "scripted:replies.json", Sampling())
+    assert Condition("raw", simulator).asked is simulator
+    assert Condition("raw", simulator, "no server holds it").asked is None
 
 
 def profile_from(user, sessions):

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from chat_templates import CHATML, byte_tokenizer
 from palate.cli import palate
@@ -103,7 +104,7 @@ def measured(study, journal, *, tokens=20_000):
     )
     everyone = persons(study, options)
     with Answers(journal, SessionNll) as answers:
-        found = likelihoods_of(everyone, options, answers, seed=1, say=lambda text: None)
+        found = likelihoods_of(everyone, options, answers, seed=1, console=Console(quiet=True))
     lines = journal.read_text("utf-8").splitlines()
     kept = [SessionNll.model_validate_json(line) for line in lines]
     return everyone, found, kept

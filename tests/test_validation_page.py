@@ -365,6 +365,32 @@ def test_in_a_browser_nothing_is_wider_than_the_window(opened, width, height):
 
 
 @pytest.mark.browser
+def test_in_a_narrow_window_the_table_says_that_it_goes_on_and_keeps_its_first_column(opened):
+    opened.set_viewport_size({"width": 400, "height": 844})
+    table = opened.locator(".scroll:has(.measures)").last
+    seen = table.evaluate(
+        """box => {
+          const left = name => box.querySelector(name).getBoundingClientRect().left;
+          const before = left("tbody th");
+          box.scrollLeft = 1000;
+          const caption = box.querySelector("caption");
+          return {
+            moved: left("tbody th") - before,
+            scrolled: box.scrollLeft > 0,
+            hint: getComputedStyle(caption, "::after").content,
+            captionEnds: caption.getBoundingClientRect().right,
+            shaded: getComputedStyle(box).backgroundAttachment,
+          };
+        }"""
+    )
+    assert seen["scrolled"]
+    assert seen["moved"] == 0
+    assert "scroll sideways for all conditions" in seen["hint"]
+    assert seen["captionEnds"] <= 400
+    assert seen["shaded"] == "local, scroll"
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_in_a_browser_text_stands_out(opened, scheme):
     opened.emulate_media(color_scheme=scheme)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from palate.adapter_probe import probe_adapters
 from palate.config import Study, load_study, simulator_part
@@ -29,7 +27,10 @@ from palate.validation_asking import SPOKEN, Asked, Journals, ask_all, journals_
 from palate.validation_forecast import Asks, forecast, print_forecast
 from palate.validation_likelihood import likelihoods_of
 from palate.validation_measuring import validation
+from palate.validation_places import without_machine_folders
+from palate.validation_plan import print_plan
 from palate.validation_setup import Options, Person, open_judge, persons, voices
+from palate.validation_view import AskView
 
 RESULT = "validation.json"
 PAGE = "report.html"
@@ -48,27 +49,34 @@ def validate_simulators(path: Path, options: Options, *, plan: bool) -> int:
     _check(study, everyone)
     folder = options.out or study.folder / "validations" / folder_name(study.content.study.name)
     if plan:
-        print_forecast(asyncio.run(_planned(study, everyone, options)), Console())
+        asks = asyncio.run(_planned(study, everyone, options))
+        _print_plan(asks, study, everyone, options, Console())
         return 0
     refuse_other_folder(folder, journal=SPOKEN, holds="validation")
     try:
-        with journals_in(folder) as journals:
-            asked, judge = asyncio.run(_ask(study, everyone, options, journals, console))
-            likelihoods = likelihoods_of(
-                everyone,
-                options,
-                journals.likelihood,
-                seed=study.content.protocol.seed,
-                say=lambda text: say(text, console),
-            )
-            say("Measuring.", console)
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            found = validation(study, everyone, asked, likelihoods, judge, made_at=now)
-            _write(found, study, everyone, folder)
+        found, asked = _validated(study, everyone, options, folder, console)
     except KeyboardInterrupt:
         say("Stopped; the same command takes it up again.", console)
         return 3
     return _conclude(found, asked, folder, console)
+
+
+def _validated(
+    study: Study, everyone: Sequence[Person], options: Options, folder: Path, console: Console
+) -> tuple[Validation, Asked]:
+    """Everything asked, read, measured and written."""
+    seed = study.content.protocol.seed
+    with journals_in(folder) as journals:
+        asked, judge = asyncio.run(_ask(study, everyone, options, journals, console))
+        likelihoods = likelihoods_of(
+            everyone, options, journals.likelihood, seed=seed, console=console
+        )
+        say("Measuring.", console)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        measured = validation(study, everyone, asked, likelihoods, judge, made_at=now)
+        found = without_machine_folders(measured, study)
+        _write(found, study, everyone, folder)
+    return found, asked
 
 
 def _called(options: Options) -> tuple[str, ...]:
@@ -119,6 +127,17 @@ def _forecast(
     return forecast(everyone, speaking, judge, prices(study), seed=seed)
 
 
+def _print_plan(
+    asks: Sequence[Asks],
+    study: Study,
+    everyone: Sequence[Person],
+    options: Options,
+    console: Console,
+) -> None:
+    print_forecast(asks, console)
+    print_plan(everyone, options, console, seed=study.content.protocol.seed)
+
+
 async def _ask(
     study: Study,
     everyone: Sequence[Person],
@@ -128,14 +147,13 @@ async def _ask(
 ) -> tuple[Asked, Judge | None]:
     async with Models(study.content.endpoints, study_dir=study.folder) as models:
         speaking, judge = _seated(study, everyone, options, models)
-        print_forecast(_forecast(study, everyone, speaking, judge), console)
+        asks = _forecast(study, everyone, speaking, judge)
+        _print_plan(asks, study, everyone, options, console)
         warnings = warnings_of(await _probe(everyone, models))
-        seed = study.content.protocol.seed
-        with _bar(_questions(everyone, speaking, judge), console) as bar:
-            task = bar.task_ids[0]
-            asked = await ask_all(
-                everyone, speaking, judge, journals, seed=seed, tick=lambda: bar.advance(task)
-            )
+        total = _questions(everyone, speaking, judge)
+        with AskView(console, total, calls=lambda: models.ledger.calls) as view:
+            seed = study.content.protocol.seed
+            asked = await ask_all(everyone, speaking, judge, journals, seed=seed, watch=view)
     asked.warnings += warnings
     return asked, judge
 
@@ -155,25 +173,12 @@ async def _probe(everyone: Sequence[Person], models: Models) -> tuple[Probed, ..
 def _questions(
     everyone: Sequence[Person], speaking: Mapping[str, Sequence[Voice]], judge: Judge | None
 ) -> int:
-    """About how many steps there are: messages, and where there is a judge, pairs and scores."""
+    """At most so many steps: messages, and where there is a judge, pairs and scores."""
     steps = 0
     for person in everyone:
         conditions = len(speaking[person.user_id])
         steps += len(person.contexts) * (3 * conditions + 2 if judge else conditions)
     return steps
-
-
-@contextmanager
-def _bar(steps: int, console: Console) -> Iterator[Progress]:
-    columns = (
-        TextColumn("Asking"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        bar.add_task("asking", total=steps)
-        yield bar
 
 
 def _write(found: Validation, study: Study, everyone: Sequence[Person], folder: Path) -> None:

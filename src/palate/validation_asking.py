@@ -6,11 +6,11 @@ again. A call that did not come back leaves its place open, for the next time: i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from palate.errors import ModelError, Stopped
 from palate.simulators.validation.answers import Answers
@@ -32,9 +32,17 @@ from palate.validation_setup import Person, others
 
 T = TypeVar("T")
 
-Tick = Callable[[], None]
-
 SPOKEN = "spoken.jsonl"
+
+
+class Watch(Protocol):
+    """Is told how far the asking has come."""
+
+    def begins(self, user: str, what: str, /) -> None:
+        """The next questions are about this person's simulator, or messages."""
+
+    def answered(self) -> None:
+        """One question more is done with."""
 
 
 class Journals(NamedTuple):
@@ -107,7 +115,7 @@ async def ask_all(
     journals: Journals,
     *,
     seed: int,
-    tick: Tick,
+    watch: Watch,
 ) -> Asked:
     """Ask every simulator at every context, and the judge about what was said.
 
@@ -115,26 +123,21 @@ async def ask_all(
     adapter together, and those of two one after the other.
 
     Args:
-        tick: called after every question that is done with.
+        watch: told of every question that is done with.
 
     Raises:
         Stopped: not one call to a simulator or to the judge came back.
         StoreError: a journal cannot be written.
     """
     asked = Asked(warnings=journals.remarks())
-    asker = _Asker(everyone, journals, asked, seed, tick)
+    asker = _Asker(everyone, journals, asked, seed, watch)
     for person in everyone:
         found = asked.persons[person.user_id] = AskedOfPerson()
         if judge is not None:
+            watch.begins(person.user_id, "their own messages, judged")
             await asker.about_person(person, judge, found)
         for voice in speaking[person.user_id]:
-            said = await asker.said(person, voice)
-            trials: tuple[Judged, ...] = ()
-            identity: tuple[Scored, ...] = ()
-            if judge is not None:
-                trials = await asker.trials(person, voice.condition, said, judge)
-                identity = await asker.scores(person, found, _texts(said), voice.condition, judge)
-            found.conditions[voice.condition] = AskedOfCondition(said, trials, identity)
+            found.conditions[voice.condition] = await asker.condition(person, voice, judge, found)
     return asked
 
 
@@ -144,12 +147,29 @@ class _Asker:
     journals: Journals
     asked: Asked
     seed: int
-    tick: Tick
+    watch: Watch
+
+    async def condition(
+        self, person: Person, voice: Voice, judge: Judge | None, found: AskedOfPerson
+    ) -> AskedOfCondition:
+        """What one simulator says, and what the judge says of it."""
+        self.watch.begins(person.user_id, voice.condition)
+        said = await self.said(person, voice)
+        if judge is None:
+            return AskedOfCondition(said)
+        self.watch.begins(person.user_id, f"{voice.condition}, judged")
+        trials = await self.trials(person, voice.condition, said, judge)
+        identity = await self.scores(person, found, _texts(said), voice.condition, judge)
+        return AskedOfCondition(said, trials, identity)
 
     async def said(self, person: Person, voice: Voice) -> Said:
         """What a simulator says at the person's contexts."""
         said = await speak(
-            voice, person.contexts, answers=self.journals.spoken, seed=self.seed, done=self.tick
+            voice,
+            person.contexts,
+            answers=self.journals.spoken,
+            seed=self.seed,
+            done=self.watch.answered,
         )
         self.asked.failures += [failure.reason for failure in said.failures]
         if said.failures and not said.utterances:
@@ -218,7 +238,7 @@ class _Asker:
             except ModelError as error:
                 return error
             finally:
-                self.tick()
+                self.watch.answered()
 
         outcomes = await all_of([one(call) for call in calls])
         failed = [outcome for outcome in outcomes if isinstance(outcome, ModelError)]

@@ -6,7 +6,9 @@ three conditions for one of four.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from palate.config import Study, UserSection
@@ -14,9 +16,11 @@ from palate.errors import InputError
 from palate.models.spec import ModelSpec
 from palate.prepare import sampling, simulator_folder, simulator_of
 from palate.simulators import Simulator
-from palate.simulators.trained import read_trained
+from palate.simulators.trained import RECORD, read_trained
 from palate.simulators.validation.records import CONDITIONS
 from palate.types import Session, SimulatorKind
+
+PROFILE = "profile.json"
 
 
 def conditions_named(text: str) -> tuple[SimulatorKind, ...]:
@@ -39,17 +43,27 @@ class Condition(NamedTuple):
     """One simulator of one person; `reason` says why it cannot be asked.
 
     One that no server holds can still be measured by its text and its weights; `simulator` is None
-    where not even these are to be had.
+    where not even these are to be had. `shared` is the reason in words that do not name the person,
+    where there are such: a plan says it once for everybody.
     """
 
     kind: SimulatorKind
     simulator: Simulator | None
     reason: str = ""
+    shared: str = ""
 
     @property
     def asked(self) -> Simulator | None:
         """The simulator, if it can be asked."""
         return None if self.reason else self.simulator
+
+
+class _NotMadeError(InputError):
+    """The person's profile or adapter was never made; `shared` as in `Condition`."""
+
+    def __init__(self, reason: str, shared: str) -> None:
+        super().__init__(reason)
+        self.shared = shared
 
 
 def conditions_of(
@@ -65,6 +79,8 @@ def conditions_of(
         if kind in kinds:
             try:
                 condition = _condition(study, user, kind, base)
+            except _NotMadeError as error:
+                condition = Condition(kind, None, str(error), error.shared)
             except InputError as error:
                 condition = Condition(kind, None, str(error))
             yield _without_leak(condition, held_out)
@@ -87,6 +103,8 @@ def _condition(study: Study, user: UserSection, kind: SimulatorKind, base: str |
     base, which an adapter's server may hold under another name.
     """
     section = user.simulator
+    if kind == "profile":
+        _refuse_without_profile(study, user)
     if kind == section.kind:
         return _of_study(study, user)
     if kind == "lora":
@@ -102,6 +120,7 @@ def _on_base(study: Study, user: UserSection, kind: SimulatorKind) -> Condition:
     if section.model is not None and section.base is not None:
         served = ModelSpec.parse(section.model).model_copy(update={"model": section.base})
         return Condition(kind, simulator_of(study, _with(user, kind, str(served))))
+    _refuse_untrained(study, user)
     base = read_trained(simulator_folder(study, user), user_id=user.id).record.base.name
     simulator = simulator_of(study, _with(user, kind, base))
     if base.startswith("local:"):
@@ -117,6 +136,8 @@ def _on_base(study: Study, user: UserSection, kind: SimulatorKind) -> Condition:
 def _of_study(study: Study, user: UserSection) -> Condition:
     """The simulator as the study has it; an adapter that no server holds keeps its weights."""
     section = user.simulator
+    if section.kind == "lora":
+        _refuse_untrained(study, user)
     try:
         return Condition(section.kind, simulator_of(study, user))
     except InputError as error:
@@ -128,6 +149,43 @@ def _of_study(study: Study, user: UserSection) -> Condition:
         return Condition(
             "lora", Simulator(user.id, "lora", base, decoding, trained=trained), str(error)
         )
+
+
+def _refuse_without_profile(study: Study, user: UserSection) -> None:
+    path = simulator_folder(study, user) / PROFILE
+    if not _absent(path):
+        return
+    command = _command(study, "profile")
+    raise _NotMadeError(
+        f"{path} does not exist; write it with `{command} {shlex.quote(user.id)}`",
+        f"no profile was written; write one with `{command} USER`",
+    )
+
+
+def _refuse_untrained(study: Study, user: UserSection) -> None:
+    folder = simulator_folder(study, user)
+    if not _absent(folder / RECORD):
+        return
+    command = _command(study, "train")
+    raise _NotMadeError(
+        f"{folder} holds no finished training ({RECORD} is missing); train it with "
+        f"`{command} {shlex.quote(user.id)}`, which takes up what is there",
+        f"no adapter was trained; train one with `{command} USER`",
+    )
+
+
+def _absent(path: Path) -> bool:
+    """What cannot be looked at is left to its reader, who says why."""
+    try:
+        path.stat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False
+
+
+def _command(study: Study, makes: str) -> str:
+    """The command that makes what is missing, up to the user's id."""
+    return f"palate simulator {makes} {shlex.quote(str(study.folder))} --user"
 
 
 def _with(user: UserSection, kind: SimulatorKind, model: str | None) -> UserSection:

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rich.console import Console
 
 from palate.errors import InputError
+from palate.language import tokens
+from palate.report.plain import say
 from palate.simulators import Simulator
 from palate.simulators.lora_prompt import lora_system
 from palate.simulators.memory import memory_told
@@ -26,6 +31,7 @@ from palate.simulators.validation.matrix import own_against_others
 from palate.simulators.validation.measures import Likelihood, OwnAgainstOthers
 from palate.types import Session, SimulatorKind
 from palate.validation_setup import Options, Person
+from palate.validation_view import StepsView
 
 NO_EXTRA = "needs the extra train: pip install 'palate[train]'"
 NOT_ASKED = "was not asked for (--likelihood-tokens 0)"
@@ -44,27 +50,76 @@ class Likelihoods:
     reason: str = ""
 
 
+class ToRead(NamedTuple):
+    """What is read of one person: held-out sessions under so many texts and so many adapters.
+
+    The person's own adapter is one of these, and its condition is no text besides: what an adapter
+    is told is the same for all of them.
+    """
+
+    person: Person
+    sessions: list[Session]
+    texts: int
+    adapters: int
+
+    @property
+    def times(self) -> int:
+        """How often each session is read."""
+        return self.texts + self.adapters
+
+    @property
+    def tokens(self) -> int:
+        """Of the sessions once, estimated from their characters."""
+        return sum(tokens(turn.text) for session in self.sessions for turn in session.turns)
+
+
+def to_read(everyone: Sequence[Person], options: Options, *, seed: int) -> list[ToRead]:
+    """The sessions of each person, and how often they are read; nothing is loaded for it."""
+    trained = _all_trained(everyone)
+    return [
+        ToRead(
+            person,
+            drawn(person.sessions(), max_tokens=options.likelihood_tokens, seed=seed),
+            sum(simulator.trained is None for _, simulator in _simulators(person)),
+            len(trained) if person.user_id in trained else 0,
+        )
+        for person in everyone
+    ]
+
+
+def why_none(everyone: Sequence[Person], options: Options) -> str:
+    """Why there will be no likelihoods, as far as it shows without loading a model; else ""."""
+    if not options.likelihood_tokens:
+        return NOT_ASKED
+    try:
+        _base(everyone, _all_trained(everyone))
+    except InputError as error:
+        return str(error)
+    return ""
+
+
 def likelihoods_of(
     everyone: Sequence[Person],
     options: Options,
     answers: Answers[SessionNll],
     *,
     seed: int,
-    say: Callable[[str], None],
+    console: Console,
 ) -> Likelihoods:
     """Each person's held-out messages under each condition, and under everybody's adapter.
 
     Args:
-        say: told in a sentence what is done next; loading and reading take minutes on a CPU.
+        console: where it says what is being done; loading and reading take minutes on a CPU.
 
     Raises:
         StoreError: the journal cannot be written.
         InputError: the memory does not suffice for a session alone.
     """
-    if not options.likelihood_tokens:
-        return Likelihoods(reason=NOT_ASKED)
+    reason = why_none(everyone, options)
+    if reason:
+        return Likelihoods(reason=reason)
     with memory_told(_LESS_MEMORY):
-        return _read(everyone, options, answers, seed, say)
+        return _read(everyone, options, answers, seed, console)
 
 
 def _read(
@@ -72,18 +127,27 @@ def _read(
     options: Options,
     answers: Answers[SessionNll],
     seed: int,
-    say: Callable[[str], None],
+    console: Console,
 ) -> Likelihoods:
-    trained = {p.user_id: found for p in everyone if (found := _trained(p)) is not None}
+    trained = _all_trained(everyone)
+    base = _base(everyone, trained)
+    say(
+        f"Loading {base.name if isinstance(base, BaseModelRecord) else base} to read with.", console
+    )
     try:
-        base = _base(everyone, trained)
-        say(f"Loading {base.name if isinstance(base, BaseModelRecord) else base} to read with.")
         meter = _meter(base, trained, options.device)
     except InputError as error:
         return Likelihoods(reason=str(error))
     except ImportError:
         return Likelihoods(reason=NO_EXTRA)
-    return _measured(everyone, meter, options, answers, seed, say)
+    found = to_read(everyone, options, seed=seed)
+    total = sum(len(one.sessions) * one.times for one in found)
+    with StepsView(console, "Reading", total, f"of {total:,} readings of sessions") as view:
+        return measured(found, meter, answers, seed, view)
+
+
+def _all_trained(everyone: Sequence[Person]) -> dict[str, Trained]:
+    return {p.user_id: found for p in everyone if (found := _trained(p)) is not None}
 
 
 def _trained(person: Person) -> Trained | None:
@@ -125,38 +189,60 @@ def _meter(base: BaseModelRecord | str, trained: dict[str, Trained], device: str
     return meter_of(loaded, trained, precision=best_precision(str(loaded.device)))
 
 
-def _measured(
-    everyone: Sequence[Person],
+def measured(
+    everyone: Sequence[ToRead],
     meter: Meter,
-    options: Options,
     answers: Answers[SessionNll],
     seed: int,
-    say: Callable[[str], None],
+    view: StepsView,
 ) -> Likelihoods:
+    """Everybody's sessions read with this meter, which has the adapters of all."""
     by_person: dict[str, dict[SimulatorKind, Likelihood]] = {}
     matrix: dict[str, dict[str, list[SessionNll]]] = {}
-    for person in everyone:
-        sessions = drawn(person.sessions(), max_tokens=options.likelihood_tokens, seed=seed)
-        say(f"Reading {len(sessions)} held-out sessions of {person.user_id}.")
-        measured: dict[SimulatorKind, list[SessionNll]] = {}
-        for kind, simulator in _simulators(person):
-            measured[kind] = session_nlls(
-                sessions,
-                meter,
-                _told(person, simulator),
-                adapter=person.user_id if kind == "lora" else None,
-                answers=answers,
+    reader = _Reader(meter, answers, view)
+    for one in everyone:
+        person = one.person
+        under = {
+            kind: reader.nlls(
+                one, _told(person, simulator), person.user_id if kind == "lora" else None, kind
             )
-        by_person[person.user_id] = likelihoods(measured, seed=seed)
+            for kind, simulator in _simulators(person)
+        }
+        by_person[person.user_id] = likelihoods(under, seed=seed)
         if person.user_id in meter.adapters:
             matrix[person.user_id] = {
-                other: session_nlls(
-                    sessions, meter, _told_nothing(person), adapter=other, answers=answers
-                )
+                other: under["lora"]
+                if other == person.user_id
+                else reader.nlls(one, _told_nothing(person), other, f"adapter of {other}")
                 for other in meter.adapters
             }
     of_adapters = own_against_others(matrix, seed=seed) if matrix else None
     return Likelihoods(by_person, of_adapters)
+
+
+class _Reader(NamedTuple):
+    """Reads a person's sessions, and says how far it is."""
+
+    meter: Meter
+    answers: Answers[SessionNll]
+    view: StepsView
+
+    def nlls(
+        self, one: ToRead, system: Callable[[Session], str], adapter: str | None, what: str
+    ) -> list[SessionNll]:
+        """The sessions under this text and adapter; `what` names the two."""
+        self.view.begins(one.person.user_id, what)
+        told = 0
+
+        def done(sessions: int) -> None:
+            # The first that `session_nlls` tells of are those that were read by an earlier call.
+            nonlocal told
+            told += 1
+            self.view.add(sessions, kept=told == 1)
+
+        return session_nlls(
+            one.sessions, self.meter, system, adapter=adapter, answers=self.answers, done=done
+        )
 
 
 def _simulators(person: Person) -> list[tuple[SimulatorKind, Simulator]]:

@@ -86,7 +86,7 @@ def two_sample(pairs: Sequence[Pair], *, seed: int, permutations: int = PERMUTAT
             f"too few messages to tell: {len(pairs)} pairs of {len(sessions)} sessions, at least "
             f"{MIN_PAIRS} of {MIN_SESSIONS} are needed"
         )
-        return _untold(pairs, missing(reason))
+        return _untold(pairs, missing(reason).model_copy(update={"sessions": len(sessions)}))
     trial = _Trial.of(pairs, sessions)
     dice = np.random.default_rng(seed)
     wins = trial.wins(np.ones(len(sessions), dtype=np.int64))

@@ -2,15 +2,16 @@
 
 Every rule and every threshold is in `verdict_rules`. What is missing is named and never assumed;
 "cannot be told" means too few contexts, or nothing against the simulator but too few kinds of proof
-for it (likelihood, two_sample, fooling, consistency).
+for it (likelihood, two_sample, fooling, consistency); what it would take is said beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from palate.simulators.validation.measures import Estimate, OwnAgainstOthers
 from palate.simulators.validation.records import ConditionResult, Level, Measure, Verdict
+from palate.simulators.validation.tellable import needs
 from palate.simulators.validation.verdict_rules import (
     LEAST_CONTEXTS,
     LEAST_MEASURES,
@@ -28,11 +29,18 @@ def verdict(result: ConditionResult, user_id: str, matrix: OwnAgainstOthers | No
     order: dict[Sign, int] = {"unusable": 0, "weak": 1, "good": 2, "note": 3}
     findings.sort(key=lambda finding: order[finding.sign])
     level, why = _level(result, findings)
+    lacking: tuple[str, ...] = ()
+    if level == "cannot be told" and result.spoken is not None:
+        lacking = tuple(needs(result, _proofs(findings)))
     return Verdict(
         level=level,
-        reasons=tuple([why] if why else []) + tuple(finding.text for finding in findings),
+        reasons=(*([why] if why else []), *lacking, *(finding.text for finding in findings)),
         missing=tuple(_missing(result)),
     )
+
+
+def _proofs(findings: Iterable[Finding]) -> set[Measure]:
+    return {finding.proves for finding in findings if finding.proves}
 
 
 def _missing(result: ConditionResult) -> Iterator[Measure]:
@@ -63,7 +71,7 @@ def _level(result: ConditionResult, findings: list[Finding]) -> tuple[Level, str
         return "unusable", ""
     if "weak" in signs:
         return "weak", ""
-    proofs = {finding.proves for finding in findings if finding.proves}
+    proofs = _proofs(findings)
     if len(proofs) < LEAST_MEASURES:
         measured = " and ".join(sorted(name.replace("_", " ") for name in proofs)) or "nothing"
         return "cannot be told", (

@@ -218,7 +218,8 @@ def _leaving(result: ConditionResult) -> Iterator[Finding]:
     left = measured.hits + measured.misses
     if left < LEAST_LEFT:
         yield Finding(
-            "note", f"Contexts where the person left: {left}, too few to measure leaving."
+            "note",
+            f"Contexts where the person left: {left}; leaving is measured from {LEAST_LEFT} on.",
         )
     elif recall.value is not None and recall.high is not None and recall.high < LOW_RECALL:
         yield Finding("weak", f"It stays where they left: {recall.value:.0%} of {left} found.")
