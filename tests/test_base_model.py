@@ -1,6 +1,7 @@
 """A base is what was asked for, whole and trainable; an adapter has an effect on it (case 28)."""
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -16,10 +17,13 @@ from palate.simulators.base_model import (
     base_of,
     check_base,
     load_base,
+    outline_of,
     tokenizer_of,
 )
 from palate.simulators.base_revision import folder_revision
 from palate.simulators.devices import placement
+from palate.simulators.file_modes import make_readable
+from palate.simulators.quiet import quiet
 from palate.simulators.trained import Trained
 from tiny_folder import tiny_folder
 
@@ -170,6 +174,32 @@ def test_a_name_that_is_no_base_is_refused_with_what_to_give(folder, tmp_path):
         with pytest.raises(InputError) as refusal:
             load_base(name)
         assert message in str(refusal.value)
+
+
+def test_the_outline_of_a_base_has_its_layers_and_no_values(folder):
+    outline = outline_of(str(folder))
+    loaded = load_base(str(folder)).model
+    assert [name for name, _ in outline.named_modules()] == [n for n, _ in loaded.named_modules()]
+    assert {parameter.device.type for parameter in outline.parameters()} == {"meta"}
+
+
+def test_every_part_of_the_weights_has_the_mode_of_the_config(tmp_path):
+    for name in ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"):
+        (tmp_path / name).write_bytes(b"weights")
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "config.json").write_text("{}", "utf-8")
+    (tmp_path / "config.json").chmod(0o640)
+    make_readable(tmp_path, like="config.json")
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o640}
+
+
+def test_what_the_hub_client_says_of_its_tries_is_not_shown_and_its_errors_are():
+    client = logging.getLogger("huggingface_hub.utils._http")
+    before = client.isEnabledFor(logging.WARNING)
+    with quiet():
+        assert not client.isEnabledFor(logging.WARNING)
+        assert client.isEnabledFor(logging.ERROR)
+    assert client.isEnabledFor(logging.WARNING) == before
 
 
 def test_a_device_that_is_not_there_is_refused():

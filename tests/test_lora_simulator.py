@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -184,8 +185,28 @@ def test_an_unfinished_a_changed_and_anothers_folder_are_refused(tmp_path):
     assert "adapter.gguf was changed after training" in refusal(study)
     write_trained(folder, "u9")
     assert "is the simulator of 'u9', but the study gives it to 'u1'" in refusal(study)
+    (folder / "adapter.gguf").unlink()
+    write_trained(folder, "u1")
+    (folder / "adapter.gguf").unlink()
+    assert refusal(study).endswith("cannot be read (No such file or directory); train it again")
+    (folder / RECORD).write_bytes((folder / RECORD).read_bytes()[:50])
+    assert "simulator.json is not JSON in UTF-8" in refusal(study)
+    assert refusal(study).endswith("; train it again")
     (folder / RECORD).unlink()
-    assert "holds no finished training" in refusal(study)
+    assert refusal(study).endswith(
+        "holds no finished training (simulator.json is missing); train it with `palate simulator "
+        "train`, which takes up what is there"
+    )
+    shutil.rmtree(folder)
+    assert refusal(study) == (
+        f"{folder} does not exist, so it holds no finished training; train one with `palate "
+        "simulator train`"
+    )
+    folder.write_text("a file", "utf-8")
+    assert refusal(study) == (
+        f"{folder} is no folder, or stands in none; give the simulator another path, or move away "
+        "the file that is there"
+    )
 
 
 @pytest.mark.parametrize("name", ["a\0b", "../out", "/etc/hostname", "a" * 5000])

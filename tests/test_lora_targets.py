@@ -7,7 +7,7 @@ from palate.simulators.adapters import with_adapter
 from palate.simulators.base_model import Base
 from palate.simulators.lora_targets import Layer, check_parameters, check_targets, lora_targets
 from palate.simulators.loss import nll, pooled
-from palate.simulators.new_adapter import new_adapter, save_adapter
+from palate.simulators.new_adapter import chosen_layers, new_adapter, save_adapter
 from palate.simulators.trained import BaseModelRecord
 from palate.simulators.training import Data, Training
 from palate.simulators.training_settings import TrainingSettings
@@ -100,6 +100,19 @@ def test_lora_parameters_are_rank_times_inputs_and_outputs():
     assert query == Layer("model.layers.3.self_attn.q_proj", 32, 64)
     assert query.lora_parameters(3) == 288
     assert Layer("experts", 32, 64, stacked=4).lora_parameters(3) == 1152
+
+
+def test_routed_experts_that_a_base_has_not_are_refused():
+    settings = TrainingSettings(routed_experts=True)
+    assert chosen_layers(mixture().model, settings).parameters == ("down_proj", "gate_up_proj")
+    plain = on_meta(
+        "Llama", hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2
+    )
+    with pytest.raises(InputError) as refusal:
+        chosen_layers(plain, settings)
+    assert str(refusal.value) == (
+        "LlamaForCausalLM has no routed experts to adapt; leave --routed-experts out"
+    )
 
 
 def test_the_count_is_that_of_the_adapter_that_peft_makes():

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from chat_templates import CHATML, byte_tokenizer
 from palate.cli import palate
-from palate.errors import InputError
+from palate.errors import InputError, Stopped
 from palate.simulators.trained import RECORD, read_trained
 from palate.train_commands import TrainOptions, train_simulators
 
@@ -126,7 +126,12 @@ def test_it_leaves_a_finished_simulator_and_says_what_it_learned_from(study, bas
         "training.jsonl",
     ]
     assert "7 examples from 7 sessions: 14 messages of the user" in done.output
-    assert "without a card here: 8 sessions" in done.output
+    assert "without a card here: 7 sessions" in done.output
+    losses = record.losses
+    assert (
+        f"held-out loss {losses.validation_before:.3f} -> {losses.validation_best:.3f} nats a "
+        f"token at step {losses.best_step}\n"
+    ) in done.output
     assert "u1: trained" in done.output
     config = json.loads((folder / "adapter/adapter_config.json").read_text("utf-8"))
     assert config["base_model_name_or_path"] == str(base)
@@ -188,6 +193,7 @@ def test_a_training_that_the_memory_does_not_hold_says_what_to_make_smaller(
         "the memory of this machine does not suffice: give a smaller --batch-tokens or "
         "--max-tokens, --gradient-checkpointing, or a smaller base"
     )
+    assert not (study / "simulators").exists()
 
 
 def test_a_fault_that_speaks_of_memory_is_not_taken_for_too_little_of_it(study, base, monkeypatch):
@@ -265,6 +271,45 @@ def test_a_budget_is_of_whole_sessions(study, base):
     learned = read_trained(study / "simulators/u1").record.learned
     assert 2 <= len(learned.training_sessions) < 8
     assert learned.tokens <= 900
+    sessions = len(learned.training_sessions) - len(learned.validation_sessions)
+    assert f"without a card here: {sessions} sessions" in done.output
+
+
+def test_every_file_has_the_mode_that_the_umask_gives(study, base):
+    before = os.umask(0o027)
+    try:
+        assert train(study, base, "--user", "u1").exit_code == 0
+    finally:
+        os.umask(before)
+    files = [path for path in (study / "simulators/u1").rglob("*") if path.is_file()]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o640}
+
+
+def test_a_step_line_that_an_interrupt_comes_to_is_the_last_one_before_the_checkpoint(study, base):
+    """As the terminal's Ctrl-C does it when it comes within a write to standard error."""
+
+    class Interrupted(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def fileno(self):
+            return descriptor
+
+        def write(self, content):
+            if b"step 0/" in bytes(content):
+                signal.raise_signal(signal.SIGINT)
+            return len(content)
+
+    reading, descriptor = os.pipe()
+    options = TrainOptions(base=str(base), device="auto", force=False, settings={"epochs": 2})
+    stream = io.TextIOWrapper(io.BufferedWriter(Interrupted()), line_buffering=True)
+    with contextlib.redirect_stderr(stream), pytest.raises(Stopped, match="stopped after step 1"):
+        train_simulators(study, users=["u1"], all_users=False, options=options)
+    os.close(descriptor)
+    with os.fdopen(reading, "rb") as said:
+        assert said.read() == b"palate: stopping after this step; once more to stop at once\n"
+    assert (study / "simulators/u1/.training/checkpoint.pt").exists()
+    assert train(study, base, "--user", "u1").exit_code == 0
 
 
 def test_a_history_without_a_word_of_the_user_trains_nothing(study, base):
@@ -289,7 +334,12 @@ def test_a_history_without_a_word_of_the_user_trains_nothing(study, base):
         (("--user", "u1", "--epochs", "0"), "--epochs: "),
         (("--user", "u1", "--learning-rate", "7"), "--learning-rate: "),
         (("--user", "u1", "--target", "q_projj"), "q_projj match no linear layer"),
+        (("--user", "u1", "--learning-rate", "nan"), "--learning-rate: Input should be a finite"),
         (("--user", "u1", "--device", "tpu"), "device 'tpu' is not known"),
+        (("--user", "u1", "--device", "tpu", "--base", "gone/"), "device 'tpu' is not known"),
+        (("--user", "u1", "--routed-experts"), "has no routed experts to adapt; leave --routed"),
+        (("--user", "u1", "--routed-experts", "--target", "q_proj"), "with --target nothing but"),
+        (("--user", "u1", "--max-training-tokens", "5"), "into 5 tokens: the smallest takes 1"),
         (("--user", "u1", "--base", "gone/"), "the base model gone/ is no folder"),
         (("--user", "u1", "--max-tokens", "16"), "no message of the user to learn from"),
     ],
@@ -298,6 +348,8 @@ def test_what_is_wrong_is_said_in_a_sentence(study, base, options, message):
     done = train(study, base, *options)
     assert isinstance(done.exception, InputError)
     assert message in str(done.exception)
+    assert "Loading" not in done.output
+    assert not (study / "simulators").exists()
 
 
 def test_without_the_extra_it_says_what_to_install(study, base, monkeypatch):

@@ -167,6 +167,29 @@ def test_one_process_at_a_time(tmp_path):
         pass
 
 
+def test_what_is_refused_before_a_checkpoint_leaves_nothing_behind(tmp_path):
+    (tmp_path / "study").mkdir()
+    folder = tmp_path / "study/simulators/u1"
+    settings = SETTINGS.model_copy(update={"learning_rate": 1e30, "warm_up": 0.0})
+    with pytest.raises(InputError, match="not a number"):
+        trained(folder, settings=settings)
+    assert list((tmp_path / "study").iterdir()) == []
+
+
+def test_what_is_refused_with_a_checkpoint_or_beside_other_files_leaves_them(tmp_path):
+    with pytest.raises(Stopped):
+        trained(tmp_path / "begun", should_stop=lambda: True)
+    with pytest.raises(InputError, match="refused"), Checkpoints(tmp_path / "begun").alone():
+        raise InputError("refused")
+    assert Checkpoints(tmp_path / "begun").load().progress.step == 1
+    assert len(curve(tmp_path / "begun")) == 2
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used/profile.json").write_text("{}", "utf-8")
+    with pytest.raises(InputError, match="refused"), Checkpoints(tmp_path / "used").alone():
+        raise InputError("refused")
+    assert [file.name for file in (tmp_path / "used").iterdir()] == ["profile.json"]
+
+
 def test_a_loss_that_is_no_number_stops_and_nothing_is_left_to_resume(tmp_path):
     """Case 26.6: an adapter full of NaN must not look finished."""
     import torch

@@ -53,8 +53,18 @@ def test_a_budget_takes_whole_sessions_by_the_seed():
 def test_a_session_that_does_not_fit_makes_room_for_others():
     mixed = [session("long", 50), session("short", 1)]
     assert names(drawn(mixed, encode, budget=200, seed=0)) == ["short"]
-    with pytest.raises(InputError, match="no training session fits into 99 tokens"):
+
+
+def test_a_budget_that_holds_no_session_is_refused_with_what_the_smallest_takes():
+    """Sessions in which the user says nothing take no tokens, and are not what is asked for."""
+    mixed = [session("long", 50), session("short", 1), silent("silent")]
+    with pytest.raises(InputError) as refusal:
         drawn(mixed, encode, budget=99, seed=0)
+    assert str(refusal.value) == (
+        "no training session fits into 99 tokens: the smallest takes 100; give at least as many "
+        "with --max-training-tokens"
+    )
+    assert set(names(drawn(mixed, encode, budget=100, seed=0))) == {"short", "silent"}
 
 
 def test_a_tenth_of_the_chats_is_held_out_whole():

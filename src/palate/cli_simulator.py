@@ -222,7 +222,7 @@ def simulator_serve(
     type=click.IntRange(min=1),
     default=60,
     show_default=True,
-    help="Places in held-out chats at most, a person.",
+    help="Places in held-out chats at most, a person; another number draws other places.",
 )
 @click.option(
     "--conditions",
@@ -243,7 +243,9 @@ def simulator_serve(
     help="Of held-out chats read under every condition, a person; 0 leaves likelihoods out.",
 )
 @click.option("--device", default="auto", show_default=True, help="Where they are read.")
-@click.option("--plan", is_flag=True, help="Only show calls, tokens and money.")
+@click.option(
+    "--plan", is_flag=True, help="Only show calls, tokens and money, and what is left out."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

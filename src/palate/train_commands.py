@@ -58,8 +58,10 @@ def train_simulators(
     # Threads that wait busily for one another stand still where other work shares the cores: on two
     # busy cores 10 tokens/s, and 34 this way. It is read once, when torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from palate.simulators.devices import check_device
     from palate.train_user import Trainer
 
+    check_device(options.device)
     settings = training_settings(study, options)
 
     trainer = Trainer(
@@ -83,7 +85,7 @@ def training_settings(study: Study, options: TrainOptions) -> TrainingSettings:
     and computes activations twice.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of its range, or two options contradict each other.
     """
     on_gpu = is_gpu(options.device)
     suited = {
@@ -94,6 +96,11 @@ def training_settings(study: Study, options: TrainOptions) -> TrainingSettings:
     if on_gpu:
         suited |= {"batch_tokens": 4096, "step_tokens": 2048}
     given = {name: value for name, value in options.settings.items() if value is not None}
+    if given.get("targets") and given.get("routed_experts"):
+        raise InputError(
+            "with --target nothing but the layers named is adapted; leave it or --routed-experts "
+            "out"
+        )
     try:
         return TrainingSettings.model_validate({**suited, **given})
     except ValidationError as error:

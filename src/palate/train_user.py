@@ -20,7 +20,7 @@ from palate.interrupts import asked_to_stop
 from palate.prepare import simulator_folder, split_of
 from palate.report.safe import terminal_safe
 from palate.scenes import Scenes, scenes_of
-from palate.simulators.base_model import Base, load_base, tokenizer_of
+from palate.simulators.base_model import Base, load_base, outline_of, tokenizer_of
 from palate.simulators.chat_form import ChatForm
 from palate.simulators.checkpoints import Checkpoints
 from palate.simulators.examples import examples
@@ -29,16 +29,18 @@ from palate.simulators.finishing import finish
 from palate.simulators.foreign import foreign
 from palate.simulators.lora_prompt import lora_prompts, lora_system
 from palate.simulators.memory import memory_told
-from palate.simulators.new_adapter import NewAdapter, new_adapter
+from palate.simulators.new_adapter import NewAdapter, chosen_layers, new_adapter
 from palate.simulators.trained import RECORD, Losses, TrainedRecord, read_trained
 from palate.simulators.training import Data, Training
 from palate.simulators.training_data import Chosen, drawn, held_out
 from palate.simulators.training_settings import TrainingSettings
+from palate.train_summary import counted, result
 from palate.train_view import TrainView
 from palate.types import Session, TrainingSession, digest
 
 _PACKAGES = ("palate", "torch", "transformers", "peft")
 INPUTS = "inputs"  # among a record's settings: the hash that tells whether it is trained already
+_STOPPING = "palate: stopping after this step; once more to stop at once"
 _LESS_MEMORY = (
     "give a smaller --batch-tokens or --max-tokens, --gradient-checkpointing, or a smaller base"
 )
@@ -64,6 +66,9 @@ class Trainer:
         self._base_name, self._device = base, device
         self._form = ChatForm.of(tokenizer_of(base), source=base)
         self._base: Base | None = None
+        if settings.targets or settings.routed_experts:
+            # What no layer answers to is told before the weights are read, which may take minutes.
+            chosen_layers(outline_of(base), settings)
 
     def train(self, user: UserSection) -> None:
         """Train one user, or say that it was done before.
@@ -151,7 +156,7 @@ class Trainer:
         try:
             with (
                 TrainView(Console(stderr=True), case.user_id) as view,
-                asked_to_stop(_say_stopping) as asked,
+                asked_to_stop(_STOPPING) as asked,
             ):
                 training = Training(
                     adapter.model,
@@ -201,44 +206,6 @@ class Trainer:
         )
 
 
-def counted(user: str, chosen: Chosen, scenes: Scenes, form: ChatForm) -> str:
-    """What there is to learn from, in a few lines, before anything is learned."""
-    lines = [f"{terminal_safe(user)}: {chosen.counts.sentence()}"]
-    if chosen.validation:
-        held = sum(len(one.examples) for one in chosen.validation)
-        lines.append(f"  {len(chosen.validation)} sessions more ({held} examples) say when to stop")
-    else:
-        lines.append("  too few sessions to hold any out: trained to the last epoch")
-    if scenes.neutral:
-        lines.append(
-            f"  without a card here: {len(scenes.neutral)} sessions; the scene names the language "
-            "and no character"
-        )
-    if not form.one_pass:
-        lines.append(f"  one example a message, because {form.why}")
-    return "\n".join(lines)
-
-
-def result(user: str, folder: Path, record: TrainedRecord) -> str:
-    """What came of a training, in a few lines."""
-    losses = record.losses
-    lines = [
-        f"{terminal_safe(user)}: trained {losses.steps} steps, {losses.epochs:.1f} epochs, in "
-        f"{record.seconds:.0f} s; loss {losses.first:.3f} -> {losses.last:.3f}"
-    ]
-    before, best = losses.validation_before, losses.validation_best
-    if before is not None and best is not None:
-        lines.append(
-            f"  held out: {before:.3f} -> {best:.3f} nats a token at step {losses.best_step}"
-        )
-        if best >= before:
-            lines.append("  warning: the adapter predicts the person no better than the base alone")
-    if record.gguf:
-        lines.append(f"  no llama.cpp adapter: {terminal_safe(record.gguf)}")
-    lines.append(f"  {terminal_safe(str(folder))}/{RECORD} {record.sha256[:12]}")
-    return "\n".join(lines)
-
-
 def _is_trained(folder: Path, user: UserSection, inputs: str, *, force: bool) -> bool:
     """Whether the finished adapter in `folder` is this one and stays; refuses one that is not.
 
@@ -269,7 +236,3 @@ def _is_trained(folder: Path, user: UserSection, inputs: str, *, force: bool) ->
         "sessions with these settings; --force trains it anew"
     )
     return True
-
-
-def _say_stopping() -> None:
-    click.echo("palate: stopping after this step; once more to stop at once", err=True)

@@ -34,7 +34,7 @@ class TrainView(LiveLine[Seen]):
         """How far it is, in one line."""
         parts = [f"{self._user}: step {seen.step}/{seen.steps}", f"epoch {seen.epoch:.1f}"]
         if self._loss is not None:
-            parts.append(f"loss {self._loss:.3f}")
+            parts.append(f"loss {self._loss:.3f} (smoothed)")
         if self._validation is not None:
             parts.append(f"held out {self._validation:.3f}")
         speed = self._speed(seen)

@@ -118,10 +118,12 @@ def _config(path: Path) -> AdapterConfig:
             f"the adapter's {path} cannot be read ({error.strerror}); give the folder that "
             "training wrote"
         ) from None
+    except InputError as error:
+        raise InputError(f"{error}; train it again") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{path}: {place}: {first['msg']}") from None
+        raise InputError(f"{path}: {place}: {first['msg']}; train it again") from None
     if config.peft_type.upper() != "LORA":
         raise InputError(
             f"{path}: an adapter of kind {config.peft_type} is not LoRA; palate needs LoRA"
@@ -148,7 +150,9 @@ def _tensors(path: Path) -> dict[str, Matrix]:
         body = memoryview(content)[8 + length :]
         return {n: _tensor(body, told) for n, told in header.items() if n != "__metadata__"}
     except OSError as error:
-        raise InputError(f"the adapter's {path} cannot be read: {error.strerror}") from None
+        raise InputError(
+            f"the adapter's {path} cannot be read ({error.strerror}); copy or train it again"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
             f"the adapter's {path} is no whole safetensors file; copy or train it again"

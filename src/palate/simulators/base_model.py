@@ -125,6 +125,22 @@ def config_of(name: str) -> PretrainedConfig:
         return _config(_pinned(source))
 
 
+def outline_of(name: str) -> PreTrainedModel:
+    """The modules of a base with their shapes and without values, from its config alone.
+
+    Raises:
+        InputError: there is no config, or it is of no causal language model, or of a quantised one.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    source = _source(name, None)
+    with quiet(), _told(source), torch.device("meta"):
+        config = _config(_pinned(source))
+        _refuse_quantised(source, config)
+        return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+
+
 def check_base(record: BaseModelRecord, base: Base) -> None:
     """Refuse a base other than the one in `record`: on it the adapter means nothing.
 

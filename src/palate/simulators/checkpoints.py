@@ -10,9 +10,10 @@ one step: whatever ends the process, and whatever the disk refuses, the last who
 
 from __future__ import annotations
 
+import contextlib
 import io
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,19 +66,21 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / FOLDER
         self.file = self.folder / "checkpoint.pt"
+        self._lock = self.folder / "lock"
         self.curve = LossCurve(self.folder / LOSS_CURVE)
         self.finished = self.folder / "finished"
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes out.
+        """Keep other processes out; what ends before a first checkpoint leaves nothing behind.
 
         Raises:
             StoreError: another process trains this user's simulator, or the disk refuses.
         """
         with disk(self.folder):
+            made = [self.folder, *(path for path in self.folder.parents if not path.exists())]
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / "lock")
+            lock = FileLock(self._lock)
             try:
                 lock.acquire(timeout=0)
             except Timeout:
@@ -88,8 +91,20 @@ class Checkpoints:
             for left in self.folder.glob(".*.part"):  # of a process that was killed
                 left.unlink(missing_ok=True)
             yield
+        except BaseException:
+            if not self.file.exists():
+                self._leave_nothing(made)
+            raise
         finally:
             lock.release()
+
+    def _leave_nothing(self, made: Sequence[Path]) -> None:
+        """Remove the lock, a curve that leads nowhere, and of `made` what is empty then."""
+        with contextlib.suppress(OSError):  # what ended the training is the thing to be told
+            for path in (self.curve.file, self._lock):
+                path.unlink(missing_ok=True)
+            for folder in made:
+                folder.rmdir()
 
     def save(self, state: State) -> None:
         """Replace the last state; raises `StoreError`, and then the last one is still there."""

@@ -22,6 +22,16 @@ class Placement(NamedTuple):
     arguments: dict[str, Any]
 
 
+def check_device(device: str) -> None:
+    """Refuse a device that is not on this machine, before anything is loaded for it.
+
+    Raises:
+        InputError: no such device, or not on this machine.
+    """
+    if device != "auto":
+        _checked(device, _gpus())
+
+
 def placement(device: str = "auto", dtype: Dtype = "auto") -> Placement:
     """Where and how to load weights; "auto": the first GPU and more where it is full, or the CPU.
 
@@ -33,7 +43,7 @@ def placement(device: str = "auto", dtype: Dtype = "auto") -> Placement:
     """
     import torch
 
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpus = _gpus()
     if device == "auto":
         device = "cuda" if gpus else "cpu"
         spread = gpus > 1
@@ -48,6 +58,12 @@ def placement(device: str = "auto", dtype: Dtype = "auto") -> Placement:
         room = {n: int(torch.cuda.mem_get_info(n)[0] * _WEIGHTS_SHARE) for n in range(gpus)}
         return Placement(chosen, {"device_map": "sequential", "max_memory": room})
     return Placement(chosen, {} if kind.type == "cpu" else {"device_map": {"": kind}})
+
+
+def _gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def _checked(device: str, gpus: int) -> torch.device:

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from palate.errors import InputError
 from palate.models import weights
+from palate.simulators.file_modes import make_readable
 from palate.simulators.quiet import quiet
 
 _MARKER = "converted.json"  # written last: a folder without it is not read
@@ -94,6 +95,7 @@ def _write(gguf: Path, folder: Path) -> None:
         **place,
     )
     model.save_pretrained(folder)
+    make_readable(folder, like="config.json")
     AutoTokenizer.from_pretrained(str(gguf.parent), **place).save_pretrained(folder)
 
 

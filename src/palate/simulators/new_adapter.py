@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from palate.errors import InputError
+from palate.simulators.adapter_file import CONFIG
 from palate.simulators.base_model import Base
+from palate.simulators.file_modes import make_readable
 from palate.simulators.lora_targets import check_targets, lora_targets
 from palate.simulators.quiet import quiet
 from palate.simulators.training_settings import TrainingSettings
 
 if TYPE_CHECKING:
     from peft import PeftModel
+    from transformers import PreTrainedModel
 
 
 class NewAdapter(NamedTuple):
@@ -28,12 +32,12 @@ def new_adapter(base: Base, settings: TrainingSettings) -> NewAdapter:
     """Put an adapter on `base`, its random half drawn by the seed; in place.
 
     Raises:
-        InputError: a target of the settings matches no layer, or no layer qualifies.
+        InputError: as `chosen_layers`.
     """
     import torch
     from peft import LoraConfig, get_peft_model
 
-    modules, parameters = _targets(base, settings)
+    modules, parameters = chosen_layers(base.model, settings)
     torch.manual_seed(settings.seed)
     config = LoraConfig(
         r=settings.rank,
@@ -58,13 +62,29 @@ def new_adapter(base: Base, settings: TrainingSettings) -> NewAdapter:
     )
 
 
-def _targets(base: Base, settings: TrainingSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Endings of names of layers, and of stacked weights."""
+class ChosenLayers(NamedTuple):
+    """What gets LoRA, by the endings of names."""
+
+    modules: tuple[str, ...]
+    parameters: tuple[str, ...]  # stacked weights
+
+
+def chosen_layers(model: PreTrainedModel, settings: TrainingSettings) -> ChosenLayers:
+    """What of `model` (on any device, "meta" too) the settings ask to adapt.
+
+    Raises:
+        InputError: a target of the settings matches no layer, no layer qualifies, or routed experts
+            are asked for where there are none.
+    """
     if settings.targets:
-        check_targets(base.model, settings.targets)
-        return settings.targets, ()
-    found = lora_targets(base.model, routed_experts=settings.routed_experts)
-    return found.modules, found.parameters
+        check_targets(model, settings.targets)
+        return ChosenLayers(settings.targets, ())
+    found = lora_targets(model, routed_experts=settings.routed_experts)
+    if settings.routed_experts and "routed experts" not in found.adapted:
+        raise InputError(
+            f"{type(model).__name__} has no routed experts to adapt; leave --routed-experts out"
+        )
+    return ChosenLayers(found.modules, found.parameters)
 
 
 def save_adapter(model: PeftModel, folder: Path, *, base: Base) -> None:
@@ -76,7 +96,8 @@ def save_adapter(model: PeftModel, folder: Path, *, base: Base) -> None:
     with quiet():
         model.save_pretrained(str(folder), save_embedding_layers=False)
     (folder / "README.md").unlink(missing_ok=True)  # a model card full of blanks
-    path = folder / "adapter_config.json"
+    make_readable(folder, like=CONFIG)
+    path = folder / CONFIG
     config = json.loads(path.read_bytes())
     config["base_model_name_or_path"] = base.record.name
     config["revision"] = base.record.revision

@@ -142,19 +142,39 @@ def read_trained(folder: Path, *, user_id: str | None = None) -> Trained:
     path = folder / RECORD
     try:
         record = TrainedRecord.model_validate(parsed(path.read_bytes(), str(path)))
-    except FileNotFoundError:
-        raise InputError(
-            f"{folder} holds no finished training ({RECORD} is missing); train it with "
-            "`palate simulator train`, which takes up what is there"
-        ) from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+        raise _unread(folder, error) from None
+    except InputError as error:
+        raise InputError(f"{error}; train it again") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{path}: {place}: {first['msg']}; train it again") from None
     _check(folder, record, user_id)
     return Trained(folder, record)
+
+
+def _unread(folder: Path, error: OSError) -> InputError:
+    """Why there is no record to be had, and what to do."""
+    if isinstance(error, NotADirectoryError):
+        return InputError(
+            f"{folder} is no folder, or stands in none; give the simulator another path, or move "
+            "away the file that is there"
+        )
+    if not isinstance(error, FileNotFoundError):
+        return InputError(
+            f"{folder / RECORD} cannot be read ({error.strerror}); mend its permissions, or train "
+            "it again"
+        )
+    if not folder.exists():
+        return InputError(
+            f"{folder} does not exist, so it holds no finished training; train one with `palate "
+            "simulator train`"
+        )
+    return InputError(
+        f"{folder} holds no finished training ({RECORD} is missing); train it with `palate "
+        "simulator train`, which takes up what is there"
+    )
 
 
 def _check(folder: Path, record: TrainedRecord, user_id: str | None) -> None:
@@ -180,7 +200,7 @@ def _check_file(folder: Path, name: str, sha256: str) -> None:
         found = file_sha256(folder / name)
     except (OSError, ValueError) as error:  # the latter for a name that no file can have
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{folder / name} cannot be read ({why}); train again") from None
+        raise InputError(f"{folder / name} cannot be read ({why}); train it again") from None
     if found != sha256:
         raise InputError(f"{folder / name} was changed after training; train it again")
 

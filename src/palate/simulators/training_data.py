@@ -6,6 +6,7 @@ Both draws depend on the seed and the ids alone, so that a resumed training has 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -74,19 +75,23 @@ def drawn(
     A session that does not fit into what is left is passed over.
 
     Raises:
-        InputError: not one session fits.
+        InputError: not one session of those to learn from fits.
     """
     order = sorted(training, key=lambda item: digest([seed, "draw", item.session.session_id]))
     taken: dict[str, Encoded] = {}
     left = budget
+    smallest = math.inf
     for item in order:
         examples, counts = encode(item)
+        if counts.tokens:
+            smallest = min(smallest, counts.tokens)
         if left is None or counts.tokens <= left:
             taken[item.session.session_id] = Encoded(item, examples, counts)
             left = None if left is None else left - counts.tokens
-    if training and not taken:
+    if budget is not None and budget < smallest < math.inf:
         raise InputError(
-            f"no training session fits into {budget} tokens; give more with --max-training-tokens"
+            f"no training session fits into {budget} tokens: the smallest takes {smallest}; give "
+            "at least as many with --max-training-tokens"
         )
     ids = (item.session.session_id for item in training)
     return [taken[session_id] for session_id in ids if session_id in taken]

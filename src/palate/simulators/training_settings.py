@@ -31,7 +31,7 @@ class TrainingSettings(Record):
     targets: tuple[str, ...] = ()  # layers by the ends of their names; (): chosen by their kind
     routed_experts: bool = False  # of a mixture of experts, beside the layers chosen
     dropout: float = Field(default=0.05, ge=0, lt=1)  # of inputs to A; a fifth of a CPU's speed
-    learning_rate: float | None = Field(default=None, gt=0, le=1)
+    learning_rate: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
     warm_up: float = Field(default=0.05, ge=0, lt=1)  # share of the steps
     weight_decay: float = Field(default=0.0, ge=0)
     clip: float = Field(default=1.0, gt=0)  # the gradient's norm
