@@ -165,6 +165,25 @@ def test_a_key_is_needed_where_the_model_is_called(tmp_path, monkeypatch, keys, 
         load_study(folder, keys=keys)
 
 
+def test_headers_go_to_no_other_endpoint_than_they_were_written_for(tmp_path):
+    own = "openai:ada@http://127.0.0.1:8000/v1"
+    before, _, after = GOOD.rpartition('"local:smollm2-135m"')
+    written_for = f'{before}"{own}"\n    headers = {{ X-Token = "env:RPA_TOKEN" }}{after}'
+    user = load_study(written(tmp_path, written_for)).content.users[1]
+    assert user.simulated_by("raw", own).simulator.headers == {"X-Token": "env:RPA_TOKEN"}
+    beside = user.simulated_by("raw", "openai:base@http://127.0.0.1:8000/v1").simulator
+    assert (beside.model, len(beside.headers)) == ("openai:base@http://127.0.0.1:8000/v1", 1)
+    for elsewhere in ("openai:ada@http://127.0.0.1:9000/v1", "openai:ada", None):
+        assert user.simulated_by("raw", elsewhere).simulator.headers == {}
+
+
+def test_a_header_without_its_variable_is_told_with_its_own_line(tmp_path, monkeypatch):
+    monkeypatch.delenv("RPA_TOKEN")
+    line = next(n for n, row in enumerate(GOOD.splitlines(), 1) if "env:RPA_TOKEN" in row)
+    with pytest.raises(InputError, match=f"line {line}: candidates.B.model: the header"):
+        load_study(written(tmp_path, GOOD))
+
+
 def test_a_missing_setting_is_named(tmp_path):
     folder = written(tmp_path, GOOD.replace('rubric = "rubrics/u1.json"\n', ""))
     with pytest.raises(InputError, match=r"users\.0\.rubric is missing; add it"):

@@ -220,12 +220,12 @@ def test_likelihoods_that_the_memory_does_not_hold_say_how_to_go_on(study, base,
     assert CliRunner().invoke(palate, command).exit_code == 0
     (study / "validations/t/likelihood.jsonl").unlink()
     out_of_memory(monkeypatch)
-    done = CliRunner().invoke(palate, command)
-    assert isinstance(done.exception, InputError)
-    assert str(done.exception) == (
+    assert CliRunner().invoke(palate, command).exit_code == 0  # the report is there without them
+    result = json.loads((study / "validations/t/validation.json").read_text("utf-8"))
+    (condition,) = result["persons"][0]["conditions"]
+    assert condition["absent"]["likelihood"] == (
         "the memory of this machine does not suffice: read the held-out sessions with --device cpu "
-        "or on a bigger machine, or leave likelihoods out with --likelihood-tokens 0; what was "
-        "answered is kept"
+        "or on a bigger machine, or leave likelihoods out with --likelihood-tokens 0"
     )
 
 

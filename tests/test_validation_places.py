@@ -32,6 +32,7 @@ def short(tmp_path, monkeypatch):
         ("{home}2/m", "{home}2/m"),
         ("file://{study}/x", "file://x"),
         ("/opt/models/base", "/opt/models/base"),
+        ("文件在{study}/x里", "文件在x里"),
     ],
 )
 def test_folders_of_the_machine_are_left_out(short, tmp_path, text, shown):

@@ -210,10 +210,15 @@ def test_two_processes_do_not_write_to_one_journal(tmp_path):
         Answers(tmp_path / "a.jsonl", Utterance)
 
 
+def said_by(speaker, text):
+    """A message of about 300 tokens."""
+    return Message(speaker=speaker, text=f"{text} {'word ' * 180}")
+
+
 async def test_of_a_chat_longer_than_the_models_context_the_end_is_shown(tmp_path):
     speakers = ("character", "user") * 20
-    history = tuple(Message(speaker=who, text=f"line {n}") for n, who in enumerate(speakers))
-    long = Context("s1", 20, (*history, Message(speaker="character", text="line 40")), "hm", False)
+    history = tuple(said_by(who, f"line {n}") for n, who in enumerate(speakers))
+    long = Context("s1", 20, (*history, said_by("character", "line 40")), "hm", False)
 
     def answer(request):
         if len(request.messages) > 12:
@@ -226,7 +231,7 @@ async def test_of_a_chat_longer_than_the_models_context_the_end_is_shown(tmp_pat
     # whose first is the user's, so 29; then 21, 15 and 11.
     assert [len(request.messages) - 1 for request in model.asked] == [41, 29, 21, 15, 11]
     (utterance,) = said.utterances
-    assert (utterance.text, utterance.omitted) == ("line 30", 30)
+    assert (utterance.text[:7], utterance.omitted) == ("line 30", 30)
     assert all(request.messages[0].text == "You chat." for request in model.asked)
     assert said.counts(1).shortened == 1
     again = await spoken(tmp_path, Answering(lambda request: "other"), [long])
@@ -309,3 +314,14 @@ async def test_the_system_text_is_what_a_server_may_keep_for_the_next_call(tmp_p
         tmp_path, model, [context(1)], prompt=lambda context: (ChatMessage("user", "Well?"),)
     )
     assert [request.cache_prefix for request in model.asked] == [1, 0]
+
+
+async def test_a_chat_that_any_model_has_room_for_is_not_shortened(tmp_path):
+    """What is too long is then the answer that the study asks for: an error of its settings."""
+    asked = Answering(lambda request: ContextExceeded("60 in the messages, 5000 in the completion"))
+    speakers = ("character", "user") * 4
+    history = tuple(said_by(who, "line") for who in speakers)
+    said = await spoken(tmp_path, asked, [Context("s1", 4, history, "hm", False)])
+    # 8 messages of 302 tokens each by the upper estimate; 5 and 3 are left, and 2 would be 604.
+    assert [len(request.messages) - 1 for request in asked.asked] == [8, 6, 4]
+    assert len(said.failures) == 1

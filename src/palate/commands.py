@@ -219,7 +219,8 @@ def write_user_profile(
     training: Sequence[TrainingSession] = parts.training
     if max_tokens is not None:
         training = drawn(training, max_tokens, loaded.content.protocol.seed)
-    profile = asyncio.run(_profile(loaded, training, writer, section.simulator))
+    by_writer = section.simulated_by(section.simulator.kind, writer)
+    profile = asyncio.run(_profile(loaded, training, writer, by_writer.simulator))
     save_profile(profile, target)
     of_all = f" of {len(parts.training)}" if len(training) < len(parts.training) else ""
     click.echo(f"Profile of {user} from {len(training)}{of_all} training sessions: {target}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -119,6 +119,17 @@ class UserSection(Record):
     history: str | None = None
     simulator: SimulatorSection
     rubric: str
+
+    def simulated_by(self, kind: SimulatorKind, model: str | None) -> UserSection:
+        """The user with another simulator; headers and body are for their own endpoint alone."""
+        own = self.simulator.model
+        if model is None or own is None:
+            same = model == own
+        else:
+            same = ModelSpec.parse(model).endpoint == ModelSpec.parse(own).endpoint
+        kept: dict[str, Any] = {} if same else {"headers": {}, "body": {}}
+        changes = {"kind": kind, "model": model, **kept}
+        return self.model_copy(update={"simulator": self.simulator.model_copy(update=changes)})
 
 
 class CandidateSection(Decoding):
@@ -339,8 +350,12 @@ def _check_model(study: Study, named: _Named, text: str, *, called: bool) -> Non
     try:
         spec = ModelSpec.parse(model)
         settings = settings_for(spec, study.content.endpoints)
-        if called:
-            _check_environment(model, missing_key(spec, settings), headers)
+        unset = missing_key(spec, settings)
+        if unset and called:
+            raise InputError(
+                f"{model} needs the environment variable {unset}, which is not set; export the "
+                "key under that name"
+            )
         wants_digits = place == "judge.model" and study.content.judge.form == "digits"
         if wants_digits and settings.digits == "none":
             raise InputError(
@@ -350,25 +365,22 @@ def _check_model(study: Study, named: _Named, text: str, *, called: bool) -> Non
         if spec.provider == "scripted" and not _is_file(study.path(spec.model)):
             raise InputError(f"the script {study.path(spec.model)} does not exist; write it")
     except InputError as error:
-        rows = enumerate(text.splitlines(), 1)
-        line = next((n for n, row in rows if model and model in row), None)
-        where = f" line {line}" if line else ""
-        raise InputError(f"{study.file}{where}: {place}: {error}") from None
-
-
-def _check_environment(model: str, unset_key: str | None, headers: Mapping[str, str]) -> None:
-    if unset_key:
-        raise InputError(
-            f"{model} needs the environment variable {unset_key}, which is not set; export the "
-            "key under that name"
-        )
-    for name, value in headers.items():
+        raise InputError(f"{study.file}{_line(text, model)}: {place}: {error}") from None
+    for name, value in headers.items() if called else ():
         variable = value.removeprefix("env:").strip()
         if value.startswith("env:") and not os.environ.get(variable, "").strip():
             raise InputError(
-                f"the header {name} needs the environment variable {variable}, which is not set; "
-                "export its value under that name"
+                f"{study.file}{_line(text, value)}: {place}: the header {name} needs the "
+                f"environment variable {variable}, which is not set; export its value under that "
+                "name"
             )
+
+
+def _line(text: str, written: str) -> str:
+    """Where `written` first stands in the study file, as " line 12"; "" where it does not."""
+    rows = enumerate(text.splitlines(), 1)
+    line = next((n for n, row in rows if written and written in row), None)
+    return f" line {line}" if line else ""
 
 
 def _is_file(path: Path) -> bool:

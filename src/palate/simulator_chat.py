@@ -70,8 +70,7 @@ def _section(
     kind = condition or written.kind
     if model is None:
         model = written.model if kind == written.kind else _other_model(study, user, kind)
-    changed = written.model_copy(update={"kind": kind, "model": model})
-    return user.model_copy(update={"simulator": changed})
+    return user.simulated_by(kind, model)
 
 
 def _other_model(study: Study, user: UserSection, kind: SimulatorKind) -> str | None:

@@ -200,7 +200,7 @@ def _conclude(found: Validation, asked: Asked, folder: Path, console: Console) -
     from palate.report.validation_terminal import print_validation
 
     print_validation(found, Console())
-    click.echo(f"Report: {folder / PAGE}")
+    click.echo(f"Report: {terminal_safe(str(folder / PAGE))}")
     if not asked.failures:
         return 0
     last = terminal_safe(asked.failures[-1])

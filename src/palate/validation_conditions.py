@@ -189,5 +189,7 @@ def _command(study: Study, makes: str) -> str:
 
 
 def _with(user: UserSection, kind: SimulatorKind, model: str | None) -> UserSection:
-    changed = user.simulator.model_copy(update={"kind": kind, "model": model, "base": None})
-    return user.model_copy(update={"simulator": changed})
+    changed = user.simulated_by(kind, model)
+    return changed.model_copy(
+        update={"simulator": changed.simulator.model_copy(update={"base": None})}
+    )

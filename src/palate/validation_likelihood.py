@@ -37,7 +37,7 @@ NO_EXTRA = "needs the extra train: pip install 'palate[train]'"
 NOT_ASKED = "was not asked for (--likelihood-tokens 0)"
 _LESS_MEMORY = (
     "read the held-out sessions with --device cpu or on a bigger machine, or leave likelihoods out "
-    "with --likelihood-tokens 0; what was answered is kept"
+    "with --likelihood-tokens 0"
 )
 
 
@@ -113,13 +113,15 @@ def likelihoods_of(
 
     Raises:
         StoreError: the journal cannot be written.
-        InputError: the memory does not suffice for a session alone.
     """
     reason = why_none(everyone, options)
     if reason:
         return Likelihoods(reason=reason)
-    with memory_told(_LESS_MEMORY):
-        return _read(everyone, options, answers, seed, console)
+    try:
+        with memory_told(_LESS_MEMORY):
+            return _read(everyone, options, answers, seed, console)
+    except InputError as error:
+        return Likelihoods(reason=str(error))
 
 
 def _read(
@@ -136,8 +138,6 @@ def _read(
     )
     try:
         meter = _meter(base, trained, options.device)
-    except InputError as error:
-        return Likelihoods(reason=str(error))
     except ImportError:
         return Likelihoods(reason=NO_EXTRA)
     found = to_read(everyone, options, seed=seed)

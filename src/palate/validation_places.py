@@ -14,7 +14,7 @@ from pathlib import Path
 from palate.config import Study
 from palate.simulators.validation.records import Validation
 
-_STARTS = r"(?<![\w.~-])"
+_STARTS = r"(?<![A-Za-z0-9_.~-])"  # a path may follow a Chinese character at once
 _ENDS = r"(?![\w-]|\.\w)"
 _HOME = "~"
 

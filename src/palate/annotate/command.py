@@ -51,11 +51,12 @@ def annotate(path: Path, options: Options) -> None:
         InputError: the study, the database, a name, a file or the address is wrong.
         StoreError: an export cannot be written, or the database refuses a change.
     """
-    study = load_study(path)
+    managed = options.show or options.export or options.revoke
+    study = load_study(path, keys=() if managed else ("candidates",))
     database = open_database(study.folder, options.database, study=study.content.study.name)
     with contextlib.closing(database):
         try:
-            if options.show or options.export or options.revoke:
+            if managed:
                 _manage(study, database, options)
             else:
                 _serve(study, database, options)

@@ -22,7 +22,7 @@ _LIKE_A_KEY = re.compile(
 )
 _HTML_TAG = re.compile(r"<[^<>]*>")
 _OVERFLOW = re.compile(
-    r"context[_ ](?:length|window|size)|maximum context|prompt is too long|"
+    r"context[_ ](?:length|window|size|limit)|maximum context|prompt is too long|"
     r"(?:too many|exceeds?\b.*)\btokens",
     re.IGNORECASE,
 )

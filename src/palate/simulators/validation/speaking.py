@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from palate.chat import read_user
 from palate.errors import ContextExceeded, ModelError
+from palate.fitting import estimated_tokens
 from palate.models.client import ChatMessage, Completion, Model, Purpose, Request, Sampling, Status
 from palate.simulators.validation.answers import Answers
 from palate.simulators.validation.contexts import Context
@@ -24,6 +25,9 @@ from palate.types import Finish, Message, Record, SimulatorKind, Usage, digest
 
 ATTEMPTS = 3  # at one answer, while it is empty: as in a played chat
 KEPT = 0.75  # of the messages of a chat that was too long, before it is asked about again
+# By an upper estimate. No model's context is shorter: a chat of fewer tokens that is refused as too
+# long is refused for another reason, such as a max_tokens beyond what the model can write.
+SHORTEST_CONTEXT = 1024
 
 _FINISH: dict[Status, Finish] = {"length": "length", "refused": "refused"}
 
@@ -193,7 +197,7 @@ async def _answer(
             break
         except ContextExceeded:
             end = _end(shown.history)
-            if not end:
+            if not end or _tokens(end) < SHORTEST_CONTEXT:
                 raise
             shown = shown._replace(history=end)
     utterance = _utterance(voice, context, sample, question, completions)
@@ -214,6 +218,10 @@ async def _completions(voice: Voice, context: Context, sample: int, seed: int) -
         if completions[-1].text.strip() or completions[-1].status == "refused":
             break
     return completions
+
+
+def _tokens(history: tuple[Message, ...]) -> int:
+    return sum(estimated_tokens(message.text) for message in history)
 
 
 def _end(history: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -19,22 +19,24 @@ _NAMES: dict[Measure, str] = {
     "fooling": "The fooling rate",
     "consistency": "Identity consistency",
 }
+_NARROWER = "a narrower interval"
 _ANOTHER_JUDGE = "another judge than the embedded model"
 
 
 def needs(result: ConditionResult, proven: Collection[Measure]) -> Iterator[str]:
     """What is lacking, of the contexts and of each kind of proof that is not among `proven`."""
-    if result.spoken is not None:
-        short = LEAST_CONTEXTS - (result.spoken.contexts - result.spoken.failed)
-        if short > 0:
-            yield f"Any verdict needs {_more(short, 'answered place')}."
+    spoken = result.spoken
+    few = spoken is not None and spoken.contexts - spoken.failed < LEAST_CONTEXTS
     for measure, name in _NAMES.items():
         # Likelihood proves an adapter alone: the other conditions share the base's weights.
         if measure in proven or (measure == "likelihood" and result.condition != "lora"):
             continue
         if measure in result.absent:
             yield f"{name} is not there: {result.absent[measure].rstrip('.')}."
-        elif lacking := _LACKING[measure](result):
+            continue
+        lacking = _LACKING[measure](result)
+        # With few places an interval is wide, and what is surely bad needs no narrower one.
+        if lacking and not (few and lacking.startswith(_NARROWER)):
             yield f"{name} needs {lacking}."
 
 
@@ -86,7 +88,7 @@ def _of_estimate(estimate: Estimate) -> str:
     if estimate.low is None:
         few = estimate.sessions < 2
         return _more(1, "held-out session") if few else f"an interval ({estimate.reason})"
-    return f"a narrower interval: more held-out sessions than {estimate.sessions}"
+    return f"{_NARROWER}: more held-out sessions than {estimate.sessions}"
 
 
 def _more(number: int, what: str) -> str:
