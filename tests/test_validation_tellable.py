@@ -102,7 +102,7 @@ def test_what_proves_already_lacks_nothing():
         auc=estimate(0.55, 0.45, 0.65), p=0.5, permutations=99, human=40, simulated=40, folds=5
     )
     found = " ".join(reasons(two_sample=auc))
-    assert "two sample alone speaks for it" in found
+    assert "the classifier alone speaks for it" in found
     assert "The classifier needs" not in found
 
 

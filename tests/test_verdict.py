@@ -174,7 +174,7 @@ def test_a_measure_without_its_number_is_missing_too():
 def test_one_kind_of_proof_is_not_enough():
     found = told(two_sample=GOOD["two_sample"], over_matrix=None, condition="prompted")
     assert found.level == "cannot be told"
-    assert "two sample alone speaks for it" in found.reasons[0]
+    assert "the classifier alone speaks for it" in found.reasons[0]
     assert told(over_matrix=None, condition="raw").reasons[0].startswith("Nothing speaks against")
 
 
@@ -262,6 +262,17 @@ def test_a_bad_number_in_a_wide_interval_is_no_proof_for_a_simulator():
     assert "Too few pairs to say how often the judge is fooled" in said(found)
     assert "Too few messages to say how a classifier does" in said(found)
     assert told(**{**GOOD, **unsure}).level == "fit"  # by likelihood and consistency
+
+
+@pytest.mark.parametrize(
+    ("auc", "proof"),
+    [((0.67, 0.40, 0.94), False), ((0.67, 0.40, 0.90), True), ((0.80, 0.72, 0.88), True)],
+)
+def test_a_classifier_that_might_tell_easily_is_no_proof(auc, proof):
+    """Too few messages to tell is not "cannot be told apart"."""
+    found = told(two_sample=two_sample(*auc), over_matrix=None, condition="prompted")
+    assert ("the classifier alone speaks for it" in found.reasons[0]) is proof
+    assert ("Too few messages to say" in said(found)) is not proof
 
 
 @pytest.mark.parametrize(

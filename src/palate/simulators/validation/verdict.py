@@ -21,6 +21,13 @@ from palate.simulators.validation.verdict_rules import (
     own_against_others,
 )
 
+_PROOFS: dict[Measure, str] = {
+    "likelihood": "likelihood",
+    "two_sample": "the classifier",
+    "fooling": "the fooling rate",
+    "consistency": "identity consistency",
+}
+
 
 def verdict(result: ConditionResult, user_id: str, matrix: OwnAgainstOthers | None) -> Verdict:
     """The verdict on one condition of one person; `matrix` has the person's row, if measured."""
@@ -73,9 +80,10 @@ def _level(result: ConditionResult, findings: list[Finding]) -> tuple[Level, str
         return "weak", ""
     proofs = _proofs(findings)
     if len(proofs) < LEAST_MEASURES:
-        measured = " and ".join(sorted(name.replace("_", " ") for name in proofs)) or "nothing"
+        found = " and ".join(sorted(_PROOFS[name] for name in proofs))
+        spoken_for = f"but {found} alone speaks for it" if found else "and nothing for it"
         return "cannot be told", (
-            f"Nothing speaks against it, but {measured} alone speaks for it; at least "
-            f"{LEAST_MEASURES} kinds of proof are needed."
+            f"Nothing speaks against it, {spoken_for}; at least {LEAST_MEASURES} kinds of proof "
+            "are needed."
         )
     return "fit", ""

@@ -123,7 +123,7 @@ def _two_sample(result: ConditionResult) -> Iterator[Finding]:
         yield Finding("note", f"A classifier's success has no interval {told}.")
     elif auc.low > EASY_AUC:
         yield Finding("weak", f"A classifier tells its messages from the person's easily {told}.")
-    elif value > EASY_AUC:
+    elif auc.high is not None and auc.high > EASY_AUC:
         yield Finding("note", f"Too few messages to say how a classifier does {told}.")
     elif auc.low <= 0.5:
         yield Finding(
