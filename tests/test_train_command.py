@@ -14,11 +14,11 @@ from importlib import util
 import pytest
 from click.testing import CliRunner
 
-from chat_templates import CHATML, byte_tokenizer
 from palate.cli import palate
 from palate.errors import InputError, Stopped
 from palate.simulators.trained import RECORD, read_trained
 from palate.train_commands import TrainOptions, train_simulators
+from tiny_base import write_tiny_base
 
 pytestmark = pytest.mark.train
 
@@ -63,24 +63,7 @@ def session(user, number, said, ended_by="unknown"):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    folder = tmp_path_factory.mktemp("base")
-    tokenizer = byte_tokenizer(CHATML)
-    torch.manual_seed(0)
-    shape = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        initializer_range=0.3,
-    )
-    LlamaForCausalLM(shape).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return write_tiny_base(tmp_path_factory.mktemp("base"))
 
 
 @pytest.fixture

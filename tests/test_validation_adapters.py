@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from chat_templates import CHATML, byte_tokenizer
 from palate.cli import palate
 from palate.config import read_study
 from palate.simulators.validation.answers import Answers
 from palate.simulators.validation.likelihood import SessionNll
 from palate.validation_likelihood import likelihoods_of
 from palate.validation_setup import Options, persons
+from tiny_base import write_tiny_base
 
 pytestmark = [
     pytest.mark.train,
@@ -59,32 +59,11 @@ def session(user, number):
     }
 
 
-def tiny(folder):
-    """A random Llama of one layer to which every byte is a token."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    tokenizer = byte_tokenizer(CHATML)
-    torch.manual_seed(0)
-    shape = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        initializer_range=0.3,
-    )
-    LlamaForCausalLM(shape).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A study of two people whose adapters took some steps on one tiny base."""
     folder = tmp_path_factory.mktemp("study")
-    base = tiny(tmp_path_factory.mktemp("base"))
+    base = write_tiny_base(tmp_path_factory.mktemp("base"))
     (folder / "cards").mkdir()
     card = {"name": "C", "description": "d", "personality": "", "scenario": "s"}
     (folder / "cards/k1.json").write_text(json.dumps({**card, "first_mes": "", "mes_example": ""}))

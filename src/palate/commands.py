@@ -18,7 +18,15 @@ from palate.config import EVERY_MODEL, SimulatorSection, Study, load_study, simu
 from palate.errors import InputError, StoreError
 from palate.models.client import Sampling
 from palate.models.pool import Models
-from palate.prepare import Prepared, prepare, prices, simulator_folder, split_of, user_section
+from palate.prepare import (
+    PROFILE,
+    Prepared,
+    prepare,
+    prices,
+    simulator_folder,
+    split_of,
+    user_section,
+)
 from palate.probed import keep, kept, warnings_of
 from palate.progress import ProgressView
 from palate.report.plain import say
@@ -212,7 +220,7 @@ def write_user_profile(
     writer = model or section.simulator.model
     if writer is None:
         raise InputError(f"{loaded.file}: user {user}: name a simulator.model, or give --model")
-    target = simulator_folder(loaded, section) / "profile.json"
+    target = simulator_folder(loaded, section) / PROFILE
     if target.exists() and not force:
         raise InputError(f"{target} is there already; --force writes it anew")
     _, parts = split_of(loaded, section)

@@ -32,6 +32,7 @@ from palate.simulators.trained import Trained, read_trained
 from palate.types import Card, Cell, PersonalRubric, Session
 
 DEFAULT_MAX_TOKENS: dict[Role, int] = {"simulator": 300, "candidate": 600, "judge": 2000}
+PROFILE = "profile.json"  # in the folder of a simulator
 FREE = Price(input=0, output=0, cached_input=0)
 
 
@@ -222,7 +223,7 @@ def simulator_of(study: Study, user: UserSection) -> Simulator:
         raise InputError(f"{study.file}: user {user.id}: simulator.model is missing; add it")
     profile: Profile | None = None
     if section.kind == "profile":
-        profile = read_profile(simulator_folder(study, user) / "profile.json")
+        profile = read_profile(simulator_folder(study, user) / PROFILE)
     return Simulator(
         user_id=user.id,
         kind=section.kind,

@@ -14,13 +14,11 @@ from typing import NamedTuple
 from palate.config import Study, UserSection
 from palate.errors import InputError
 from palate.models.spec import ModelSpec
-from palate.prepare import sampling, simulator_folder, simulator_of
+from palate.prepare import PROFILE, sampling, simulator_folder, simulator_of
 from palate.simulators import Simulator
 from palate.simulators.trained import RECORD, read_trained
 from palate.simulators.validation.records import CONDITIONS
 from palate.types import Session, SimulatorKind
-
-PROFILE = "profile.json"
 
 
 def conditions_named(text: str) -> tuple[SimulatorKind, ...]:
